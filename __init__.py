@@ -43,9 +43,9 @@ if TYPE_CHECKING:
     from .adapters.runtime.sessions.stored_session import AppendResult as AppendResult
     from .adapters.runtime.sessions.stored_session import SessionInfo as SessionInfo
     from .adapters.runtime.sessions.stored_session import StoredSession as StoredSession
-    from .adapters.settings.idle_settings import MaintenanceSettings as MaintenanceSettings
     from .adapters.settings.load_settings import load_settings as load_settings
     from .adapters.settings.policy_catalog import get_policy as get_policy
+    from .adapters.settings.settings import MaintenanceSettings as MaintenanceSettings
     from .adapters.settings.settings import Settings as Settings
     from .adapters.transcripts.reports import ExportReport as ExportReport
     from .adapters.transcripts.reports import FileReport as FileReport
@@ -96,7 +96,6 @@ if TYPE_CHECKING:
     from .domain.policies.pi import Pi as Pi
     from .domain.policies.policy import Policy as Policy
     from .domain.policies.policy import check_settings as check_settings
-    from .domain.policies.policy import setting as setting
     from .domain.policies.preserve_zone import PreserveZone as PreserveZone
     from .domain.policies.reserve_headroom import ReserveHeadroom as ReserveHeadroom
     from .domain.policies.retention_window import RetentionWindow as RetentionWindow
@@ -105,6 +104,7 @@ if TYPE_CHECKING:
     from .domain.ranges import Ranges as Ranges
     from .domain.session_events import Parent as Parent
     from .domain.session_events import Usage as Usage
+    from .domain.settings import setting as setting
     from .domain.summaries.extractive import ExtractiveSummarizer as ExtractiveSummarizer
     from .domain.summaries.summarizer import Draft as Draft
     from .domain.summaries.summarizer import Material as Material
@@ -144,10 +144,9 @@ _NAMES = {
     "adapters.runtime.sessions.recall": "RecalledBlock",
     "adapters.runtime.sessions.session_store": "SessionStore",
     "adapters.runtime.sessions.stored_session": "AppendResult SessionInfo StoredSession",
-    "adapters.settings.idle_settings": "MaintenanceSettings",
     "adapters.settings.load_settings": "load_settings",
     "adapters.settings.policy_catalog": "get_policy",
-    "adapters.settings.settings": "Settings",
+    "adapters.settings.settings": "MaintenanceSettings Settings",
     "adapters.transcripts.reports": "ExportReport FileReport",
     "domain.backtest.cell": "BacktestResult",
     "domain.blocks": "Block Kind Text ToolCall ToolResult",
@@ -169,7 +168,7 @@ _NAMES = {
     "domain.pins": "PinRules",
     "domain.policies.contract": "check_policy",
     "domain.policies.pi": "Pi",
-    "domain.policies.policy": "Policy check_settings setting",
+    "domain.policies.policy": "Policy check_settings",
     "domain.policies.preserve_zone": "PreserveZone",
     "domain.policies.reserve_headroom": "ReserveHeadroom",
     "domain.policies.retention_window": "RetentionWindow",
@@ -177,6 +176,7 @@ _NAMES = {
     "domain.policies.scored_pruning": "ScoredPruning",
     "domain.ranges": "Ranges",
     "domain.session_events": "Parent Usage",
+    "domain.settings": "setting",
     "domain.summaries.extractive": "ExtractiveSummarizer",
     "domain.summaries.summarizer": "Draft Material Summarizer",
     "domain.window": "Plan Window",

@@ -12,6 +12,8 @@ from .policies.policy import Policy
 REGROWTH_SHARE = 0.05
 """How much a session must grow, as a share of the limit, before a failed compaction by threshold is
 tried again."""
+EXPECTED_CALLS = 20
+"""Later calls over which a compaction has to pay for itself, unless something else is known."""
 
 
 @dataclass(frozen=True)
@@ -33,7 +35,7 @@ class CompactionTerms:
     """The prices of the agent's model, if the caller asks for prices."""
     summary_prices: ModelFacts | None = None
     """The prices of the model that writes summaries; None if no model does."""
-    expected_calls: int = 20
+    expected_calls: int = EXPECTED_CALLS
     """Later calls over which a compaction has to pay for itself."""
     require_saving: bool = False
     """Whether an automatic compaction has to pay for itself."""

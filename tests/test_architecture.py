@@ -30,8 +30,8 @@ CLOCKS = {"now", "utcnow", "today"}
 ASK_THE_WORLD = {"__import__", "input", "open", "print"}
 LOADED_ON_DEMAND = {
     *("anthropic", "apscheduler", "eventsourcing", "genai_prices", "imagesize", "jinja2"),
-    *("openai", "opentelemetry", "orjson", "pydantic", "pydantic_ai", "rich", "sqlite3"),
-    *("tiktoken", "typer"),
+    *("openai", "opentelemetry", "orjson", "pydantic", "pydantic_ai", "pydantic_settings", "rich"),
+    *("sqlite3", "tiktoken", "typer"),
 }
 
 

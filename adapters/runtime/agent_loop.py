@@ -25,7 +25,7 @@ from ...domain.session_events import Usage
 from ...projections.history_view import HistoryView
 from ...projections.hook_payloads import context_warning
 from ...projections.rendering.catalog import RENDERERS
-from ..settings.policy_catalog import get_policy
+from ..settings.policy_catalog import restore_policy
 from ..storage.event_log.storage_errors import translate_storage_errors
 from .compaction.cancellation import Cancellation
 from .compaction.compactor import MAX_REPLANS
@@ -347,7 +347,7 @@ class AgentLoop:
         try:
             request = replace(
                 self.request,
-                policy=get_policy(left.policy, **left.settings),
+                policy=restore_policy(left.policy, left.settings),
                 trigger=left.trigger,
                 instructions=left.instructions,
                 idempotency_key=left.idempotency_key,

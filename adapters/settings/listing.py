@@ -2,22 +2,14 @@
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import MISSING, dataclass
 from typing import Any
 
 from ...domain.policies.catalog import DEFAULT_POLICY, POLICIES
-from ...domain.policies.policy import NO_VALUE, list_settings
 from ...domain.policies.scored_pruning import ScoredPruning
+from ...domain.settings import NO_VALUE, Section, SettingInfo, list_settings
 from .compaction_settings import ContextSettings
-from .mistakes import format_path
-from .section import (
-    UNSET,
-    Section,
-    SettingInfo,
-    SettingOrigin,
-    SettingPath,
-    describe_setting,
-)
+from .section import SettingOrigin, SettingPath, format_path
 from .settings import HookCommandSettings, ModelSettings, Settings
 
 FILE_HEAD = """\
@@ -33,17 +25,20 @@ HOOK_EXAMPLE = {"on": ["pre_compact"], "command": ["my-hook", "--strict"], "time
 
 @dataclass(frozen=True, slots=True)
 class ListedSetting:
+    """A setting with its value in effect."""
+
     path: SettingPath
     value: Any
-    default: Any
-    unit: str
-    accepted_values: str
-    help: str
     origin: SettingOrigin
+    about: SettingInfo
 
     @property
     def name(self) -> str:
         return format_path(self.path)
+
+    @property
+    def default(self) -> Any:
+        return None if self.about.default is MISSING else to_json_value(self.about.default)
 
 
 def list_effective_settings(settings: Settings) -> Iterator[ListedSetting]:
@@ -54,56 +49,33 @@ def list_effective_settings(settings: Settings) -> Iterator[ListedSetting]:
 def _list_section(
     settings: Settings, section: Section, above: SettingPath
 ) -> Iterator[ListedSetting]:
-    for name in type(section).model_fields:
-        about = describe_setting(type(section), name)
-        value = getattr(section, name)
-        path = (*above, name)
+    for about in list_settings(Settings if section is settings else section):
+        value = getattr(section, about.name)
+        path = (*above, about.name)
         if path == ("compaction", "settings"):
-            yield from _list_policy_settings(settings, path)
+            policy = settings.policy
+            for one in list_settings(policy):
+                value = getattr(policy, one.name)
+                yield ListedSetting((*path, one.name), value, _find_origin(settings, one), one)
         elif path == ("compaction", "policy") and value != settings.policy_name:
             given = sorted(settings.context.model_fields_set) if settings.context else ()
-            origin = next((settings.find_origin("context", one) for one in given), UNSET)
-            about_policy = _make_listed(settings, path, about, settings.policy_name)
-            yield replace(about_policy, origin=origin)
+            origins = [settings.find_origin("context", one) for one in given]
+            yield ListedSetting(path, settings.policy_name, (*origins, SettingOrigin())[0], about)
         elif isinstance(value, Section):
             yield from _list_section(settings, value, path)
         elif about.section and value:
             for key, one in value.items() if about.is_by_name else enumerate(value):
                 yield from _list_section(settings, one, (*path, key))
         else:
-            yield _make_listed(settings, path, about, value)
+            yield ListedSetting(path, to_json_value(value), settings.find_origin(*path), about)
 
 
-def _make_listed(
-    settings: Settings, path: SettingPath, about: SettingInfo, value: Any
-) -> ListedSetting:
-    return ListedSetting(
-        path=path,
-        value=to_json_value(value),
-        default=to_json_value(about.scalar.default),
-        unit=about.scalar.unit,
-        accepted_values=about.accepted_values,
-        help=about.scalar.help,
-        origin=settings.find_origin(*path),
-    )
-
-
-def _list_policy_settings(settings: Settings, above: SettingPath) -> Iterator[ListedSetting]:
-    policy = settings.policy
-    for one in list_settings(policy):
-        path = (*above, one.name)
-        origin = settings.find_origin(*path)
-        if origin == UNSET and isinstance(policy, ScoredPruning):
-            origin = settings.find_origin("context", one.name)
-        yield ListedSetting(
-            path=path,
-            value=getattr(policy, one.name),
-            default=one.default if isinstance(one.default, int | float | str) else None,
-            unit=one.unit,
-            accepted_values=one.accepted_values,
-            help=one.help,
-            origin=origin,
-        )
+def _find_origin(settings: Settings, of_policy: SettingInfo) -> SettingOrigin:
+    """Return the origin of a policy's setting, which [context] may have as well."""
+    origin = settings.find_origin("compaction", "settings", of_policy.name)
+    if origin == SettingOrigin() and isinstance(settings.policy, ScoredPruning):
+        return settings.find_origin("context", of_policy.name)
+    return origin
 
 
 def to_json_value(value: Any) -> Any:
@@ -125,19 +97,19 @@ def make_example() -> str:
 
 
 def _format_sections() -> Iterator[str]:
-    for name in Settings.model_fields:
-        about = describe_setting(Settings, name)
-        if about.section is None or about.is_by_name or about.scalar.default is None:
+    for about in list_settings(Settings):
+        if about.section is None or about.is_by_name or about.default is None:
             continue
-        fields = [describe_setting(about.section, field) for field in about.section.model_fields]
         defaults = {
-            one.scalar.name: to_json_value(one.scalar.default) for one in fields if not one.is_table
+            one.name: to_json_value(one.default)
+            for one in list_settings(about.section)
+            if not (one.section or one.is_by_name)
         }
         if defaults:
-            yield from _format_section(f"[{name}]", about.section, defaults)
+            yield from _format_section(f"[{about.name}]", about.section, defaults)
     yield from ("", f"# The settings of {DEFAULT_POLICY}.", "[compaction.settings]")
     for one in list_settings(POLICIES[DEFAULT_POLICY]):
-        yield from _format_setting(f"#{one.name}", one.default, one.accepted_values, one.help)
+        yield from _format_setting("#", one, one.default)
     yield from _format_section("#[context]", ContextSettings, CONTEXT_EXAMPLE)
     yield from _format_section('#[models."NAME"]', ModelSettings, MODEL_EXAMPLE)
     yield from _format_section("#[[hooks.commands]]", HookCommandSettings, HOOK_EXAMPLE)
@@ -146,15 +118,13 @@ def _format_sections() -> Iterator[str]:
 def _format_section(header: str, section: type[Section], values: dict[str, Any]) -> Iterator[str]:
     """Yield a section with these values; as an example if the header is one."""
     yield from ("", f"# {section.__doc__}", header)
-    mark = "#" if header.startswith("#") else ""
-    for field, value in values.items():
-        about = describe_setting(section, field)
-        yield from _format_setting(
-            f"{mark}{field}", value, about.accepted_values, about.scalar.help
-        )
+    for one in list_settings(section):
+        if one.name in values:
+            yield from _format_setting("#" * header.startswith("#"), one, values[one.name])
 
 
-def _format_setting(name: str, value: Any, takes: str, help_: str) -> Iterator[str]:
-    in_one = f"# {help_} ({takes})"
-    yield from [in_one] if len(in_one) <= _LINE_CHARACTERS else [f"# {help_}", f"# ({takes})"]
-    yield f"{name} = {json.dumps(NO_VALUE if value is None else value)}"
+def _format_setting(mark: str, about: SettingInfo, value: Any) -> Iterator[str]:
+    takes = f"({about.accepted_values})"
+    in_one = f"# {about.help} {takes}"
+    yield from [in_one] if len(in_one) <= _LINE_CHARACTERS else [f"# {about.help}", f"# {takes}"]
+    yield f"{mark}{about.name} = {json.dumps(NO_VALUE if value is None else value)}"

@@ -1,7 +1,7 @@
 """Finds policies by name: cutbank's own, and those of installed packages."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +14,7 @@ from ...domain.policies.catalog import (
     make_unknown_policy_error,
 )
 from ...domain.policies.contract import find_shape_faults
-from ...domain.policies.policy import Policy
+from ...domain.policies.policy import Policy, configure_policy
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -37,9 +37,6 @@ class PackagePolicy:
         wrong = f": {self.problem}" if self.problem else ""
         return f"policy {self.entry!r} of the package {self.package}{wrong}"
 
-    def reject(self, wrong: str) -> "PackagePolicy":
-        return PackagePolicy(self.entry, self.package, problem=wrong)
-
 
 def get_policy(name: str, /, **settings: Any) -> Policy:
     """Return the policy `NAME[@PRESET]`, by name or alias; `settings` override the preset's.
@@ -48,6 +45,13 @@ def get_policy(name: str, /, **settings: Any) -> Policy:
     """
     name, _, preset = name.partition("@")
     return build_with_preset(find_policy_class(name), preset, settings)
+
+
+def restore_policy(name: str, recorded: Mapping[str, Any]) -> Policy:
+    """Return the policy of a recorded request, without the fields that it no longer has."""
+    policy = find_policy_class(name)
+    known = {key: one for key, one in recorded.items() if key in policy.__dataclass_fields__}
+    return configure_policy(policy, {}, known)
 
 
 def find_policy_class(name: str) -> type[Policy]:
@@ -91,7 +95,7 @@ def list_package_policies() -> tuple[PackagePolicy, ...]:
     points = sorted(
         entry_points(group=_ENTRY_POINT_GROUP), key=lambda point: (_package_name(point), point.name)
     )
-    return _drop_ambiguous([_load(point) for point in points])
+    return tuple(_load(point) for point in points)
 
 
 def _load(point: "EntryPoint") -> PackagePolicy:
@@ -100,34 +104,15 @@ def _load(point: "EntryPoint") -> PackagePolicy:
         policy = point.load()
         faults = list(find_shape_faults(policy))
     except (Exception, SystemExit) as error:  # noqa: BLE001 - imports may raise anything
-        return found.reject(f"it cannot be loaded: {_in_one_line(error)}")
+        return replace(found, problem=f"it cannot be loaded: {_in_one_line(error)}")
     if not faults and policy.name != point.name:
         faults = [f"it calls itself {policy.name!r}; name its entry point so"]
+    for word in () if faults else _policy_names(policy):
+        if word in POLICIES or word in ALIASES:
+            faults.append(f"{word!r} is a name of cutbank's own {ALIASES.get(word, word)}")
     if faults:
-        return found.reject("; ".join(faults))
-    return PackagePolicy(point.name, found.package, policy)
-
-
-def _drop_ambiguous(candidates: list[PackagePolicy]) -> tuple[PackagePolicy, ...]:
-    """Reject the policies whose name or alias another one has, since the name is ambiguous."""
-    owners: dict[str, list[PackagePolicy]] = {}
-    for one in candidates:
-        for word in _policy_names(one.policy) if one.policy else ():
-            owners.setdefault(word, []).append(one)
-
-    def find_clash(policy: type[Policy], one: PackagePolicy) -> str | None:
-        for word in _policy_names(policy):
-            if word in POLICIES or word in ALIASES:
-                return f"{word!r} is a name of cutbank's own {ALIASES.get(word, word)}"
-        for word in _policy_names(policy):
-            if other := next((other for other in owners[word] if other is not one), None):
-                return f"{word!r} is a name of {other.entry!r} of {other.package} as well"
-        return None
-
-    return tuple(
-        one.reject(clash) if one.policy and (clash := find_clash(one.policy, one)) else one
-        for one in candidates
-    )
+        return replace(found, problem="; ".join(faults))
+    return replace(found, policy=policy)
 
 
 def _policy_names(policy: type[Policy]) -> Iterator[str]:

@@ -1,82 +1,80 @@
-"""Defines sections, frozen tables of settings, and how each setting is described to users."""
+"""Defines the base of the file's sections, and describes mistakes without repeating an API key."""
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
-from enum import Enum
-from types import NoneType
-from typing import Annotated, Any, Literal, get_args, get_origin
+from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, Strict, ValidationInfo, field_validator
-from pydantic.config import JsonDict
-from pydantic_core import PydanticCustomError
+from pydantic import Strict, ValidationError, ValidationInfo, field_validator
+from pydantic_core import ErrorDetails, PydanticCustomError
 
-from ...domain.policies.policy import NO_VALUE, PolicySetting
+from ...domain.settings import Section, SettingInfo, describe_field
 
 SettingPath = tuple[str | int, ...]
 """Keys and list indices, outermost first."""
-
-CONTRADICTION_TYPE = "contradiction"
-"""The type of errors that name the place in the section and the fault."""
-VALUE_PLACEHOLDER = "is <value>"
-"""The placeholder for the value in an error, since a value may be too long or secret."""
-
 TextTuple = Annotated[tuple[str, ...], Strict(strict=False)]
 """A list of strings, as in TOML and JSON."""
 
+_CONTRADICTION = "contradiction"
+"""The type of errors that name the place in the section and the fault."""
+_MAX_SHOWN_CHARACTERS = 60
+"""The most characters of a value that a message repeats."""
+_KEY_NAME = re.compile(
+    r"(^|[-_])(api)?(keys?|secrets?|passwords?|passwd|credentials?|token|auth|authorization)$",
+    re.IGNORECASE,
+)
+_KEY = re.compile(
+    r"""
+      \b(sk|rk|pk)[-_][\w-]{16,}                   # OpenAI, Anthropic, OpenRouter
+    | \bAIza[\w-]{30,} | \bAQ\.[\w-]{30,}           # Google
+    | \b(AKIA|ASIA)[0-9A-Z]{16}\b | \bABSK[\w+/=]{30,}  # Amazon
+    | \b(gsk|xai|hf|pplx|nvapi|r8|fw|tgp_v1|gh[a-z]|github_pat)[-_][\w-]{20,}
+    | \beyJ[\w-]{10,}\.[\w-]{10,}                   # a signed token
+    | \b(?i:bearer|basic|x-api-key:?)\s+[\w+/=.~-]{12,}
+    | ://[^/\s:@]*:[^/\s@]+@                        # a password in an address
+    | (?i:password)\s*=\s*["']?[^\s=$"'{]+         # the same in libpq's notation
+    """,
+    re.VERBOSE,
+)
+_RANDOM = re.compile(r"(?=\S*\d)[\w+/=.~-]{24,}")
+"""A long word with a digit may be an unknown kind of key."""
+KEY_REFUSAL = (
+    "looks like a key, and keys do not belong in settings: remove it, and set the provider's own "
+    "variable, such as ANTHROPIC_API_KEY or OPENAI_API_KEY"
+)
 
-@dataclass(frozen=True, slots=True)
-class SettingOrigin:
-    """A line of a file, or an environment variable; neither for a default."""
 
-    file: str | None = None
-    line: int | None = None
-    variable: str | None = None
-
-    def __str__(self) -> str:
-        if self.file is not None:
-            return f"{self.file}:{self.line}"
-        return self.variable or "default"
-
-
-UNSET = SettingOrigin()
-
-
-class Section(BaseModel):
-    """A table of settings, each with a unit and a line of help.
+class FileSection(Section):
+    """A section whose values may also be texts, from a variable.
 
     A validator raises ValueError with the text that follows the setting's name, or
     `make_contradiction`.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
-
     @field_validator("*", mode="before")
     @classmethod
-    def _parse_none(cls, value: Any, info: ValidationInfo) -> Any:
-        """Read `none` as None, since TOML has no null and a variable is always text."""
-        if not (isinstance(value, str) and value.strip().lower() == NO_VALUE and info.field_name):
+    def _parse_text(cls, value: Any, info: ValidationInfo) -> Any:
+        if not isinstance(value, str) or info.field_name is None:
             return value
-        return None if describe_setting(cls, info.field_name).scalar.may_be_none else value
+        return describe_field(info.field_name, cls.model_fields[info.field_name]).parse(value)
 
 
-def section_setting(
-    default: Any,
-    about: str,
-    *,
-    unit: str = "",
-    least: float | None = None,
-    most: float | None = None,
-) -> Any:
-    """Return a field of a section, with its description for users; `...` makes it required."""
-    extra: JsonDict = {"unit": unit, "least": least, "most": most}
-    return Field(default, description=about, ge=least, le=most, json_schema_extra=extra)
+@dataclass(frozen=True, slots=True)
+class SettingOrigin:
+    """The file or the environment variable that a value is from; neither for a default."""
+
+    file: str | None = None
+    variable: str | None = None
+
+    def __str__(self) -> str:
+        return self.file or self.variable or "default"
 
 
 def make_contradiction(*found: tuple[SettingPath, str]) -> PydanticCustomError:
     """Return the error for a validator to raise, with paths below its value and their faults."""
-    return PydanticCustomError(CONTRADICTION_TYPE, "contradiction", {"found": found})
+    return PydanticCustomError(_CONTRADICTION, "contradiction", {"found": found})
 
 
 def find_nearest(name: str, known: Iterable[str]) -> str | None:
@@ -93,103 +91,87 @@ def describe_unknown_name(name: str, known: Iterable[str], thing: str) -> str:
     return f"is no {thing}; {meant}"
 
 
-def walk_values(value: Any, path: SettingPath = ()) -> Iterator[tuple[SettingPath, Any]]:
-    """Yield everything in a document's tables and lists, each with its path."""
-    if isinstance(value, Mapping | list):
-        for key, below in value.items() if isinstance(value, Mapping) else enumerate(value):
-            yield (*path, key), below
-            yield from walk_values(below, (*path, key))
+def is_key_name(name: str) -> bool:
+    return _KEY_NAME.search(name) is not None
 
 
-@dataclass(frozen=True, slots=True)
-class SettingInfo:
-    """The description of a setting for users."""
-
-    scalar: PolicySetting
-    """The setting with its default; for a list, any of its elements."""
-    is_list: bool = False
-    is_table: bool = False
-    """Whether the value, or each element of a list, is a table."""
-    is_by_name: bool = False
-    """Whether the table contains tables under names chosen by the user."""
-    section: type[Section] | None = None
-    """The fields of these tables, if they are known."""
-
-    @property
-    def accepted_values(self) -> str:
-        if self.is_table:
-            by_name = "a table of tables by name" if self.is_by_name else "a table"
-            return "a list of tables" if self.is_list else by_name
-        if self.is_list:
-            return f"a list of {', '.join(self.scalar.among) or 'texts'}"
-        return self.scalar.accepted_values
-
-    def parse(self, text: str) -> Any:
-        """Parse a variable's text; return the text itself if it cannot be parsed."""
-        if not (self.is_list or self.is_table):
-            return self.scalar.parse(text)
-        if text.lstrip()[:1] in {"[", "{"}:
-            try:
-                return json.loads(text)
-            except ValueError:
-                return text
-        if self.is_table:
-            return text
-        return [word.strip() for word in text.split(",") if word.strip()]
+def has_key(value: Any) -> bool:
+    return isinstance(value, str) and _KEY.search(value) is not None
 
 
-def describe_setting(section: type[Section], name: str) -> SettingInfo:
-    """Describe one of a section's fields."""
-    field = section.model_fields[name]
-    kinds: tuple[Any, ...] = get_args(field.annotation)
-    may_be_none = NoneType in kinds
-    kind = next(one for one in kinds if one is not NoneType) if may_be_none else field.annotation
-    holder = get_origin(kind)
-    element: Any = kind
-    if holder in {tuple, Mapping}:
-        element = get_args(kind)[holder is Mapping]
-        element = get_args(element)[0] if get_origin(element) is Annotated else element
-    section_type: type[Section] | None = None
-    if isinstance(element, type) and issubclass(element, Section):
-        section_type = element
-    is_table = section_type is not None or holder is Mapping
-    choices: tuple[str, ...] = ()
-    if get_origin(element) is Literal:
-        choices, element = get_args(element), str
-    elif isinstance(element, type) and issubclass(element, Enum):
-        choices = tuple(str(one.value) for one in element)
-    known: Any = field.json_schema_extra or {}
-    scalar = PolicySetting(
-        name=name,
-        type=str if is_table else element,
-        default=None if field.is_required() else field.get_default(call_default_factory=True),
-        unit=known.get("unit", ""),
-        help=field.description or "",
-        least=known.get("least"),
-        most=known.get("most"),
-        among=choices,
-        may_be_none=may_be_none,
-    )
-    return SettingInfo(
-        scalar,
-        is_list=holder is tuple,
-        is_table=is_table,
-        is_by_name=section_type is not None and holder is Mapping,
-        section=section_type,
-    )
+def hide_keys(sentence: str) -> str:
+    """Hide keys in text from other sources, and in names chosen by users."""
+    return _KEY.sub("<a key>", sentence)
 
 
-def find_setting_info(root: type[Section], path: SettingPath) -> SettingInfo | None:
+def show_value(value: Any) -> str:
+    """Return a value for a message: short, and without possible secrets."""
+    text = json.dumps(value, ensure_ascii=False, default=str)
+    if _KEY.search(text) or _RANDOM.search(text):
+        return f"a text of {len(text):,} characters"
+    return text if len(text) <= _MAX_SHOWN_CHARACTERS else text[: _MAX_SHOWN_CHARACTERS - 1] + "…"
+
+
+def format_path(path: SettingPath) -> str:
+    """Format a path as in TOML: `models."gpt-4o".context`, `hooks.commands[0].on`."""
+    words = ""
+    for step in path:
+        if isinstance(step, int):
+            words += f"[{step}]"
+        else:
+            is_bare = step.replace("_", "").replace("-", "").isalnum() and step.isascii()
+            words += ("." if words else "") + (step if is_bare else f'"{step}"')
+    return words
+
+
+def find_mistakes(
+    error: ValidationError, root: type[Section], thing: str = "setting"
+) -> Iterator[tuple[SettingPath, str]]:
+    """Yield each mistake: its path, and the text that follows the setting's name."""
+    for one in error.errors(include_url=False):
+        path: SettingPath = one["loc"]
+        known = one.get("ctx", {})
+        if one["type"] == _CONTRADICTION:
+            yield from (((*path, *below), fault) for below, fault in known["found"])
+        elif one["type"] == "value_error":
+            yield path, str(known["error"])
+        else:
+            yield path, _describe_mistake(one, root, thing)
+
+
+def _describe_mistake(one: ErrorDetails, root: type[Section], thing: str) -> str:
+    path: SettingPath = one["loc"]
+    if one["type"] == "extra_forbidden":
+        if is_key_name(str(path[-1])):
+            return KEY_REFUSAL
+        holder = _find_setting(root, path[:-1])
+        section = holder.section if holder and holder.section else root
+        return describe_unknown_name(str(path[-1]), section.model_fields, thing)
+    about = _find_setting(root, path)
+    value = show_value(one["input"])
+    if one["type"] == "model_type":
+        return f"is {value}; it takes a table"
+    if about is None:
+        return f"is {value}: {one['msg']}"
+    if one["type"] == "missing":
+        return f"is missing; it takes {about.accepted_values}"
+    if about.is_list and isinstance(path[-1], int):
+        about = replace(about, is_list=False)
+    near = find_nearest(str(one["input"]), about.among)
+    meant = f"did you mean {near}? It" if near else "it"
+    return f"is {value}; {meant} takes {about.accepted_values}"
+
+
+def _find_setting(root: type[Section], path: SettingPath) -> SettingInfo | None:
     """Return the description of the setting, table or element at a path; None if there is none."""
     section: type[Section] | None = root
     about: SettingInfo | None = None
     for step in path:
-        if about and section is None and (about.is_by_name or isinstance(step, int)):
-            # One of the tables or elements.
-            section = about.section
-            continue
-        if section is None or step not in section.model_fields:
+        if section is None:  # the step is an index, or a name that the user chose
+            section = about.section if about else None
+        elif str(step) not in section.model_fields:
             return None
-        about = describe_setting(section, str(step))
-        section = None if about.is_by_name or about.is_list else about.section
+        else:
+            about = describe_field(str(step), section.model_fields[str(step)])
+            section = None if about.is_list or about.is_by_name else about.section
     return about

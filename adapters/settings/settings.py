@@ -1,34 +1,47 @@
 """Defines all settings, section by section, with defaults, units and help."""
 
+import re
 from collections.abc import Mapping
+from datetime import time as clock_time
 from typing import Annotated, Any, Literal, Self
+from zoneinfo import ZoneInfo, available_timezones
 
-from pydantic import PrivateAttr, Strict, model_validator
+from pydantic import Field, PrivateAttr, Strict, field_validator, model_validator
 
 from ...domain.hooks import CompactionEventKind
+from ...domain.idle_rules import IdleRules, QuietHours
 from ...domain.policies.catalog import ALIASES
 from ...domain.policies.policy import Policy
 from ...domain.policies.scored_pruning import ScoredPruning
-from .compaction_settings import CompactionSettings, ContextSettings, PinSettings, ShadowSettings
-from .idle_settings import IdleSettings, MaintenanceSettings
+from ...domain.settings import section_setting
+from .compaction_settings import (
+    CompactionSettings,
+    ContextSettings,
+    PinSettings,
+    ShadowSettings,
+    SummarySettings,
+)
 from .policy_catalog import get_policy
 from .section import (
-    UNSET,
-    Section,
+    FileSection,
     SettingOrigin,
     SettingPath,
     TextTuple,
+    find_nearest,
     make_contradiction,
-    section_setting,
+    show_value,
 )
-from .summary_settings import SummarySettings
+
+_TIME = r"(?:[01]\d|2[0-3]):[0-5]\d"
+_HOURS = re.compile(rf"({_TIME})-({_TIME})(?: +(\S+))?")
 
 EventKinds = Annotated[
-    tuple[Annotated[CompactionEventKind, Strict(strict=False)], ...], Strict(strict=False)
+    tuple[Annotated[CompactionEventKind, Strict(strict=False)], ...],
+    Strict(strict=False),
 ]
 
 
-class TokenSettings(Section):
+class TokenSettings(FileSection):
     """How tokens are counted that no provider has counted yet."""
 
     counter: Literal["auto", "chars", "o200k_base", "cl100k_base"] = section_setting(
@@ -36,7 +49,7 @@ class TokenSettings(Section):
     )
 
 
-class ModelSettings(Section):
+class ModelSettings(FileSection):
     """What a model holds and costs, where what is known of it is missing or wrong."""
 
     context: int | None = section_setting(None, "input and output together", unit="tokens", least=1)
@@ -63,26 +76,17 @@ class ModelSettings(Section):
         return self
 
 
-class HookCommandSettings(Section):
+class HookCommandSettings(FileSection):
     """A program that is told what happens, and may add instructions or veto."""
 
     on: EventKinds = section_setting(..., "the events that it is called for")
-    command: TextTuple = section_setting(..., "the program and its arguments; no shell reads them")
+    command: Annotated[TextTuple, Field(min_length=1)] = section_setting(
+        ..., "the program and its arguments; no shell reads them"
+    )
     time_limit: float = section_setting(10.0, "when it is killed", unit="seconds", least=0.1)
 
-    @model_validator(mode="after")
-    def _check_command(self) -> Self:
-        found: list[tuple[SettingPath, str]] = []
-        if not self.on:
-            found.append((("on",), "names no moment"))
-        if not self.command or not self.command[0].strip():
-            found.append((("command",), "names no program"))
-        if found:
-            raise make_contradiction(*found)
-        return self
 
-
-class HookSettings(Section):
+class HookSettings(FileSection):
     """Who is told of compactions."""
 
     commands: Annotated[tuple[HookCommandSettings, ...], Strict(strict=False)] = section_setting(
@@ -90,7 +94,102 @@ class HookSettings(Section):
     )
 
 
-class Settings(Section):
+class IdleSettings(FileSection):
+    """When sessions at rest are compacted, and what it may cost."""
+
+    time: float = section_setting(
+        300.0, "after the last append, before a session is idle", unit="seconds", least=0
+    )
+    least_utilization: float = section_setting(
+        0.5, "views that fill less are left as they are", unit="of the limit", least=0, most=1
+    )
+    serve: Literal["now", "at-threshold"] = section_setting(
+        "now", "serve a compaction at once, or prepare it until the policy fires"
+    )
+    concurrency: int = section_setting(
+        2, "compacted at once by one worker", unit="sessions", least=1, most=64
+    )
+    spend_per_hour: float | None = section_setting(
+        1.0, "by all workers together, in any 60 minutes", unit="dollars", least=0
+    )
+    spend_per_session: float | None = section_setting(
+        None, "then its summaries are written by extractive", unit="dollars", least=0
+    )
+    quiet_hours: str | None = section_setting(
+        None, "when no work is begun: 08:00-20:00, or 08:00-20:00 Europe/Berlin; else in UTC"
+    )
+    namespaces: TextTuple = section_setting((), "the namespaces to compact; an empty list is all")
+    lease: float | None = section_setting(
+        None,
+        "others keep off a session that was begun; none is as long as summaries may take",
+        unit="seconds",
+        least=0.1,
+    )
+
+    @field_validator("quiet_hours")
+    @classmethod
+    def _check_quiet_hours(cls, hours: str | None) -> str | None:
+        if hours is None:
+            return None
+        shown = f"is {show_value(hours)}"
+        if not (found := _HOURS.fullmatch(hours.strip())):
+            raise ValueError(f"{shown}; it takes hours as 22:00-06:30 Europe/Berlin")
+        if found[1] == found[2]:
+            raise ValueError(f"{shown}, which never ends: no work would be begun at all")
+        if found[3] and found[3] not in available_timezones():
+            near = find_nearest(found[3], available_timezones())
+            meant = f"; did you mean {near}?" if near else ", as Europe/Berlin is one"
+            raise ValueError(f"{shown}, whose zone is not a time zone{meant}")
+        return hours
+
+    def parse_quiet_hours(self) -> QuietHours | None:
+        found = _HOURS.fullmatch((self.quiet_hours or "").strip())
+        if found is None:
+            return None
+        begins, ends = map(clock_time.fromisoformat, found.group(1, 2))
+        return QuietHours(begins, ends, ZoneInfo(found[3] or "UTC"))
+
+    def make_rules(self) -> IdleRules:
+        return IdleRules(
+            idle_time_s=self.time,
+            least_utilization=self.least_utilization,
+            concurrency=self.concurrency,
+            hourly_usd=self.spend_per_hour,
+            session_usd=self.spend_per_session,
+            quiet_hours=self.parse_quiet_hours(),
+            namespaces=self.namespaces,
+            lease_s=self.lease,
+            activate=self.serve == "now",
+        )
+
+
+class MaintenanceSettings(FileSection):
+    """What a worker does for the storage in idle hours."""
+
+    enabled: bool = section_setting(True, "keep the storage in order where a worker runs")
+    every: float = section_setting(
+        24.0, "how often bodies and tables are looked after", unit="hours", least=0.1
+    )
+    rest: float = section_setting(
+        60.0,
+        "how long the log must be unchanged before a maintenance job runs",
+        unit="seconds",
+        least=0,
+    )
+    cold_after: float | None = section_setting(
+        7.0, "when content is recompressed; none is never", unit="days", least=0
+    )
+    checkpoint_every: float = section_setting(
+        1.0, "how often a write-ahead log is cut off", unit="hours", least=0.1
+    )
+    backup_folder: str | None = section_setting(
+        None, "the folder for backups, which must exist; none makes no backups"
+    )
+    backup_every: float = section_setting(24.0, "how often one is made", unit="hours", least=0.1)
+    backup_keep: int = section_setting(7, "how many are kept, the newest", unit="backups", least=1)
+
+
+class Settings(FileSection):
     compaction: CompactionSettings = CompactionSettings()
     context: ContextSettings | None = section_setting(
         None, "prunes by the policy scored-pruning, where compaction.policy names no other"
@@ -143,7 +242,7 @@ class Settings(Section):
 
     def find_origin(self, *path: str | int) -> SettingOrigin:
         """Return the origin of a value: `find_origin("compaction", "limit")`."""
-        return self._origins.get(path, UNSET)
+        return self._origins.get(path, SettingOrigin())
 
     def with_origins(self, origins: Mapping[SettingPath, SettingOrigin]) -> Self:
         """Set the origins, and return the settings."""

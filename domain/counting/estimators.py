@@ -25,13 +25,6 @@ class SizeUnit(StrEnum):
     """As Rust and Go count."""
 
 
-class Rounding(StrEnum):
-    """How a fraction of a token is rounded."""
-
-    DOWN = "down"
-    UP = "up"
-
-
 _BYTES, _UTF_16 = SizeUnit.BYTES, SizeUnit.UTF_16
 """Bound here because member access on an enumeration is slow."""
 
@@ -138,13 +131,11 @@ class Estimator:
         return tokens if tokens > self.min_tokens else self.min_tokens  # noqa: FURB136
 
 
-def configure_estimator(
-    estimator: Estimator, unit: str, rounding: str, **more: Any
-) -> Estimator | None:
+def configure_estimator(estimator: Estimator, unit: str, **more: Any) -> Estimator | None:
     """Return the estimator by a policy's settings; None if the store's counts apply."""
     if unit == SizeUnit.RECKONED:
         return None
-    return replace(estimator, unit=SizeUnit(unit), rounds_up=rounding == Rounding.UP, **more)
+    return replace(estimator, unit=SizeUnit(unit), **more)
 
 
 _RUST_ESCAPES = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\r": "\\r", "\t": "\\t", "\0": "\\0"}

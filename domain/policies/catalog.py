@@ -37,7 +37,7 @@ def build_with_preset(
     if preset and preset not in presets:
         known = ", ".join(f"@{name}" for name in presets) or "none"
         raise InvalidSettingError(f"{policy_class.name} has no preset @{preset}; it has {known}")
-    return configure_policy(policy_class, {**presets.get(preset, {}), **settings})
+    return configure_policy(policy_class, settings, presets.get(preset, {}))
 
 
 def make_unknown_policy_error(

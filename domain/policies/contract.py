@@ -5,13 +5,14 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import MISSING, asdict, dataclass, fields, replace
 from types import NoneType, UnionType
-from typing import Any, Union, get_args, get_origin, get_type_hints
+from typing import Any, ClassVar, Union, get_args, get_origin, get_type_hints
 
 from ..compaction_events import Trigger
 from ..errors import CutbankError, InvalidSettingError, NothingToCompactError
+from ..settings import QUIRK, list_settings
 from ..settlement import settle_plan
 from ..window import Plan, Window
-from .policy import Policy, configure_policy, get_presets, is_due, list_settings
+from .policy import Policy, configure_policy, find_faults, get_presets, is_due
 from .sample_windows import compact_window, iter_sample_windows
 
 _MAX_ROUNDS = 20
@@ -45,7 +46,7 @@ def _iter_presets(policy_class: type[Policy]) -> Iterator[tuple[str, Policy]]:
     named = {f"@{preset}": settings for preset, settings in get_presets(policy_class).items()}
     for preset, settings in {"": {}, **named}.items():
         if required <= set(settings):
-            yield f"{policy_class.name}{preset}", configure_policy(policy_class, settings)
+            yield f"{policy_class.name}{preset}", configure_policy(policy_class, {}, settings)
 
 
 def _find_faults(policy: Policy) -> Iterator[str]:
@@ -62,7 +63,7 @@ def _check_as_value(policy: Policy) -> Iterator[str]:
     except (TypeError, ValueError) as error:
         yield f"its settings are not JSON: {error}"
         return
-    if configure_policy(type(policy), read) != policy:
+    if configure_policy(type(policy), {}, read) != policy:
         yield "it is another one when it is read back from its settings as JSON"
     for setting in list_settings(policy):
         try:
@@ -194,9 +195,9 @@ def find_shape_faults(policy_class: Any) -> Iterator[str]:
     yield from _find_name_faults(policy_class)
     if not callable(getattr(policy_class, "plan", None)):
         yield "it has no method plan(window)"
-    described = {"unit", "help"}
-    if undescribed := [n.name for n in fields(policy_class) if not described <= n.metadata.keys()]:
-        yield f"{', '.join(undescribed)}: declare each as setting(default, help=...)"
+    known = {"help", QUIRK}
+    if undeclared := [n.name for n in fields(policy_class) if not known & n.metadata.keys()]:
+        yield f"{', '.join(undeclared)}: declare each as setting(default, help=...)"
         return
     try:
         yield from _find_setting_faults(policy_class)
@@ -213,14 +214,18 @@ def _find_name_faults(policy_class: type) -> Iterator[str]:
 
 
 def _find_setting_faults(policy_class: type[Policy]) -> Iterator[str]:
-    known = {setting.name: setting for setting in list_settings(policy_class)}
-    hints = get_type_hints(policy_class)
-    for setting in known.values():
-        hint = hints[setting.name]
+    for name, hint in get_type_hints(policy_class).items():
+        if name not in policy_class.__dataclass_fields__ or get_origin(hint) is ClassVar:
+            continue
         kinds = get_args(hint) if get_origin(hint) in {Union, UnionType} else (hint,)
         if not set(kinds) <= {*_SETTING_TYPES, NoneType} or len(set(kinds) - {NoneType}) != 1:
-            yield f"{setting.name} is {hint}; a setting is an int, float, bool or str, or none"
-        elif setting.default is not MISSING and not setting.is_valid(setting.default):
+            yield f"{name} is {hint}; a setting is an int, float, bool or str, or none"
+            return
+    known = {setting.name: setting for setting in list_settings(policy_class)}
+    defaults = {one.name: one.default for one in known.values() if one.default is not MISSING}
+    faulty = find_faults(policy_class, defaults)
+    for setting in known.values():
+        if setting.name in faulty:
             takes = setting.accepted_values
             yield f"{setting.name} is {setting.default!r} by default; it takes {takes}"
         if not setting.help.strip() or "\n" in setting.help:
@@ -235,6 +240,6 @@ def _find_setting_faults(policy_class: type[Policy]) -> Iterator[str]:
         try:
             # A preset need not give all required settings.
             if required <= set(values):
-                configure_policy(policy_class, values)
+                configure_policy(policy_class, {}, values)
         except CutbankError as error:
             yield f"its preset @{preset} is refused: {error}"

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, NamedTuple
 
 from ..blocks import ASSISTANT_KINDS, UNSENT_KINDS, Kind, ToolCall
 from ..compaction_events import Trigger
-from ..counting.estimators import PI_ESTIMATOR, Estimator, Rounding, SizeUnit, configure_estimator
+from ..counting.estimators import PI_ESTIMATOR, Estimator, SizeUnit, configure_estimator
 from ..errors import NothingToCompactError
 from ..item import Item, get_place
 from ..messages import (
@@ -19,16 +19,13 @@ from ..messages import (
     find_role,
     iter_message_spans_back,
 )
+from ..settings import setting
 from ..summaries.templates import PiTemplate
 from ..window import Plan, Window, find_budget_index
-from .policy import (
-    NEVER_FIRES,
-    check_settings,
-    choice_setting,
-    setting,
-    token_setting,
-    write_reserve_reason,
-)
+from .policy import NEVER_FIRES, check_settings, quirk, token_setting, write_reserve_reason
+
+_SUMMARY_SHARE, _TURN_SHARE = 0.8, 0.5
+"""Of the reserve: for the summary, and for the beginning of a split turn."""
 
 
 @dataclass(frozen=True)
@@ -56,27 +53,12 @@ class Pi:
         16_384, help="stay free below the limit; the summary fits into it"
     )
     keep_tokens: int = token_setting(20_000, help="of the newest stay word for word")
-    fires_at: str = choice_setting(">", ">=", help="than the limit less the reserve")
-    unit: str = choice_setting(SizeUnit.RECKONED, help="what sizes are counted in")
-    rounding: str = choice_setting(Rounding.UP, help="of a message's size, but for reckoned ones")
-    image_chars: int = setting(
-        4_800, unit="characters", least=0, help="of an image in a tool result, unless reckoned"
-    )
-    begins: str = choice_setting(
-        "kept-window",
-        "last-boundary",
-        help="what may leave: all of the kept window, or what came since the last boundary only",
-    )
-    fits_limit: bool = setting(
-        True, help="reserve no more than half the limit, keep no more than fits below the threshold"
-    )
-    summary_share: float = setting(0.8, least=0.0, most=1.0, help="of the reserve, for the summary")
-    turn_share: float = setting(
-        0.5, least=0.0, most=1.0, help="of the reserve, for the beginning of a split turn"
-    )
-    keeps_previous: bool = setting(
-        True, help="keep an earlier summary where only the beginning of a turn leaves"
-    )
+
+    # What the presets change.
+    unit: str = quirk(SizeUnit.RECKONED)
+    begins: str = quirk("kept-window")
+    fits_limit: bool = quirk(True)
+    keeps_previous: bool = quirk(True)
 
     def __post_init__(self) -> None:
         check_settings(self)
@@ -87,7 +69,7 @@ class Pi:
             return False
         most = window.limit - self.find_headroom(window.limit)[0]
         used = self.measure_usage(window).tokens
-        return used >= most if self.fires_at == ">=" else used > most
+        return used > most
 
     def quiet_below(self, limit: int) -> int | None:
         """Return the most tokens in use that do not fire; None if texts or boundaries matter."""
@@ -95,8 +77,7 @@ class Pi:
             return None
         if not self.enabled or limit <= 0:
             return NEVER_FIRES
-        most = limit - self.find_headroom(limit)[0]
-        return most - 1 if self.fires_at == ">=" else most
+        return limit - self.find_headroom(limit)[0]
 
     def plan(self, window: Window) -> Plan | None:
         if window.trigger is Trigger.THRESHOLD and not self.fires(window):
@@ -105,8 +86,8 @@ class Pi:
         return Plan(
             cut=self._find_intended_cut(window, keep),
             reason=write_reserve_reason(window, reserve, keep),
-            summary_tokens=int(self.summary_share * reserve),
-            turn_tokens=int(self.turn_share * reserve),
+            summary_tokens=int(_SUMMARY_SHARE * reserve),
+            turn_tokens=int(_TURN_SHARE * reserve),
             template=self.template,
         )
 
@@ -208,10 +189,7 @@ class Pi:
     @cached_property
     def _estimator(self) -> Estimator | None:
         """The estimate of messages; None if the store's counts apply."""
-        media = dict.fromkeys(PI_ESTIMATOR.media, self.image_chars)
-        return configure_estimator(
-            PI_ESTIMATOR, self.unit, self.rounding, read_call=_read_compact_call, media=media
-        )
+        return configure_estimator(PI_ESTIMATOR, self.unit, read_call=_read_compact_call)
 
     def _count_tokens(self, pieces: Sequence[Item]) -> int:
         if self._estimator is None:

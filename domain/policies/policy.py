@@ -1,15 +1,17 @@
 """Defines the shape of a policy, a frozen value whose fields are its settings, and reads these."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import MISSING, dataclass, field, fields, replace
-from functools import lru_cache
-from math import isfinite
-from types import NoneType
-from typing import Any, ClassVar, Protocol, TypeVar, get_args, get_type_hints
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import MISSING, dataclass, field, replace
+from enum import StrEnum
+from types import MappingProxyType
+from typing import Any, ClassVar, Protocol, TypeVar
+
+from pydantic import ValidationError
 
 from ..compaction_events import Trigger
 from ..errors import InvalidSettingError, NothingToCompactError
 from ..item import Item
+from ..settings import QUIRK, list_settings, make_section, setting
 from ..utilization import PruningResult, Utilization
 from ..window import Plan, Window
 
@@ -18,8 +20,8 @@ class Policy(Protocol):
     """When, where and what to compact.
 
     Implementations are frozen dataclasses. Each field is a setting: an int, float, bool or str, or
-    one of these or None, declared by `setting(...)`. `__post_init__` calls `check_settings`, and
-    raises `make_setting_error` for settings that contradict each other.
+    one of these or None, declared by `setting(...)`; or it is a `quirk`. `__post_init__` calls
+    `check_settings`, and raises `make_setting_error` for settings that contradict each other.
 
     Optional methods:
 
@@ -72,20 +74,6 @@ def describe_pruning(policy: Policy, window: Window, gone: Sequence[Item]) -> Pr
     return pruned(window, gone) if pruned and gone else None
 
 
-def setting(
-    default: Any = MISSING,
-    *,
-    help: str,  # noqa: A002 - the usual word
-    unit: str = "",
-    least: float | None = None,
-    most: float | None = None,
-    among: Iterable[str] = (),
-) -> Any:
-    """Declare a setting of a policy, as a field of its dataclass: its unit, bounds and purpose."""
-    described = {"unit": unit, "help": help, "least": least, "most": most}
-    return field(default=default, metadata={**described, "among": tuple(map(str, among))})
-
-
 def token_setting(default: int | None, *, help: str, least: int = 0) -> Any:  # noqa: A002
     """Declare a number of tokens."""
     return setting(default, help=help, unit="tokens", least=least)
@@ -96,10 +84,10 @@ def share_setting(default: float, *, help: str) -> Any:  # noqa: A002
     return setting(default, help=help, unit="of the limit", least=0, most=1)
 
 
-def choice_setting(default: str, *others: str, help: str) -> Any:  # noqa: A002
-    """Declare a choice between texts; without `others`, among the default's enumeration."""
-    members: Iterable[str] = getattr(type(default), "__members__", {}).values()
-    return setting(str(default), help=help, among=members or (default, *others))
+def quirk(default: Any) -> Any:
+    """Declare what only presets change, so that a policy answers as the original program did."""
+    default = str(default) if isinstance(default, StrEnum) else default
+    return field(default=default, metadata={QUIRK: True})
 
 
 def get_presets(policy: Policy | type[Policy]) -> Mapping[str, Mapping[str, Any]]:
@@ -111,111 +99,53 @@ _PolicyT = TypeVar("_PolicyT", bound=Policy)
 NEVER_FIRES = 2**62
 """More tokens than any context has: `quiet_below` of a policy that never fires."""
 
-NO_VALUE = "none"
-"""The text for a setting of None."""
-_TRUTHS = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
-_TYPE_NAMES: dict[type, str] = {int: "a whole number", float: "a number", bool: "true or false"}
 
-
-@dataclass(frozen=True, slots=True)
-class PolicySetting:
-    """One field of a policy, as listed for users."""
-
-    name: str
-    type: type
-    default: Any
-    """MISSING if the setting is required."""
-    may_be_none: bool
-    unit: str
-    help: str
-    least: float | None = None
-    most: float | None = None
-    among: tuple[str, ...] = ()
-
-    @property
-    def accepted_values(self) -> str:
-        """The accepted values in words: `a whole number of tokens from 0, or none`."""
-        words = " or ".join(self.among) or _TYPE_NAMES.get(self.type, "text")
-        if self.unit.startswith("of "):  # a unit such as `of the limit`
-            words = f"a fraction {self.unit}"
-        elif self.unit and self.type in {int, float}:
-            words += f" of {self.unit}"
-        words += f" from {self.least:,}" if self.least is not None else ""
-        words += f" up to {self.most:,}" if self.most is not None else ""
-        return f"{words}, or {NO_VALUE}" if self.may_be_none else words
-
-    def parse(self, text: str) -> Any:
-        """Return the value of a text, or the text itself if it has no valid form."""
-        word = text.strip().lower()
-        if self.may_be_none and word == NO_VALUE:
-            return None
-        if self.type is bool:
-            return _TRUTHS.get(word, text)
-        try:
-            return self.type(text)
-        except ValueError:
-            return text
-
-    def is_valid(self, value: Any) -> bool:
-        if value is None:
-            return self.may_be_none
-        # Not isinstance, because True is not a number of tokens; but an int is a valid float.
-        kinds = {int, float} if self.type is float else {self.type}
-        if type(value) not in kinds or (self.among and value not in self.among):
-            return False
-        if type(value) is float and not isfinite(value):
-            return False
-        too_low = self.least is not None and value < self.least
-        too_high = self.most is not None and value > self.most
-        return not (too_low or too_high)
-
-
-def list_settings(policy: Policy | type[Policy]) -> tuple[PolicySetting, ...]:
-    """Return all settings of a policy in the order of their declaration."""
-    return _list_settings(policy if isinstance(policy, type) else type(policy))
-
-
-# Cached because a backtest makes a policy for each cell, and reading annotations is slow.
-@lru_cache(maxsize=64)
-def _list_settings(policy_class: type[Policy]) -> tuple[PolicySetting, ...]:
-    hints = get_type_hints(policy_class)
-    listed: list[PolicySetting] = []
-    for one in fields(policy_class):
-        types = get_args(hints[one.name]) or (hints[one.name],)
-        kind = next(one for one in types if one is not NoneType)
-        may_be_none = NoneType in types
-        listed.append(PolicySetting(one.name, kind, one.default, may_be_none, **one.metadata))
-    return tuple(listed)
-
-
-def configure_policy(policy_class: type[_PolicyT], settings: Mapping[str, Any]) -> _PolicyT:
-    """Return the policy with these settings; others keep their defaults.
+def configure_policy(
+    policy_class: type[_PolicyT],
+    settings: Mapping[str, Any],
+    preset: Mapping[str, Any] = MappingProxyType({}),
+) -> _PolicyT:
+    """Return the policy with these settings over a preset's fields; others keep their defaults.
 
     Values may be texts, from a command line or a file, or already typed.
     """
-    known = {setting.name: setting for setting in list_settings(policy_class)}
-    for name in settings:
-        if name not in known:
+    known = [one.name for one in list_settings(policy_class)]
+    fields = policy_class.__dataclass_fields__
+    for name in (*settings, *preset):
+        if name not in known and (name in settings or name not in fields):
             raise InvalidSettingError(
                 f"{policy_class.name} has no setting {name!r}; it has {', '.join(known) or 'none'}"
             )
-    for name, setting in known.items():
-        if name not in settings and setting.default is MISSING:
-            raise make_setting_error(policy_class, name, "is missing")
-    return policy_class(
-        **{
-            name: known[name].parse(value) if isinstance(value, str) else value
-            for name, value in settings.items()
-        }
-    )
+    given = {**preset, **settings}
+    for one in list_settings(policy_class):
+        if one.name not in given and one.default is MISSING:
+            raise make_setting_error(policy_class, one.name, "is missing")
+    return policy_class(**parse_values(policy_class, given))
+
+
+def parse_values(policy_class: type[Policy], given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the settings with the values of texts."""
+    known = {one.name: one for one in list_settings(policy_class)}
+    return {
+        name: known[name].parse(value) if isinstance(value, str) and name in known else value
+        for name, value in given.items()
+    }
 
 
 def check_settings(policy: Policy) -> None:
     """Raise InvalidSettingError for the first setting of the wrong type or out of range."""
-    for setting in list_settings(policy):
-        value = getattr(policy, setting.name)
-        if not setting.is_valid(value):
-            raise make_setting_error(policy, setting.name, f"cannot be {value!r}")
+    given = {one.name: getattr(policy, one.name) for one in list_settings(policy)}
+    for name in find_faults(type(policy), given):
+        raise make_setting_error(policy, name, f"cannot be {given[name]!r}")
+
+
+def find_faults(policy_class: type[Policy], given: Mapping[str, Any]) -> list[str]:
+    """Return the given settings that have a value of the wrong type or out of range."""
+    try:
+        make_section(policy_class).model_validate(given)
+    except ValidationError as error:
+        return [str(one["loc"][0]) for one in error.errors() if one["type"] != "missing"]
+    return []
 
 
 def make_setting_error(policy: Policy | type[Policy], name: str, wrong: str) -> InvalidSettingError:

@@ -11,7 +11,6 @@ from ..compaction_events import Trigger, Trim
 from ..counting.estimators import (
     GOAT_ESTIMATOR,
     Estimator,
-    Rounding,
     SizeUnit,
     configure_estimator,
     measure_length,
@@ -19,18 +18,23 @@ from ..counting.estimators import (
 from ..errors import NothingToCompactError
 from ..item import Item
 from ..messages import find_message_end, find_message_start, find_role, iter_message_spans_back
+from ..settings import setting
 from ..summaries.templates import ClaudeSdkTemplate
 from ..trims import iter_shortened_results
 from ..window import OnFailure, Plan, Window, find_budget_index
 from .policy import (
     NEVER_FIRES,
     check_settings,
-    choice_setting,
     make_setting_error,
-    setting,
+    quirk,
     share_setting,
     token_setting,
 )
+
+_CRITICAL_SHARE = 0.95
+"""The share of the limit whose use is called critical."""
+PRUNED_CHARACTERS = 200
+"""Characters that are shown of a shortened result."""
 
 
 class ContextBudget(NamedTuple):
@@ -74,55 +78,33 @@ class PreserveZone:
     }
 
     threshold: float = share_setting(0.80, help="more than this part in use fires")
-    critical: float = share_setting(0.95, help="more than this part is called critical")
     preserve_ratio: float = share_setting(0.40, help="this part of the newest is kept")
     max_output_tokens: int = token_setting(16_384, help="kept free for the answer, and so in use")
     max_summary_tokens: int = token_setting(4_096, least=1, help="how large a summary may be")
     prune_over: int | None = setting(
-        1_000, unit="characters", least=1, help="longer results are shortened when old; none is off"
-    )
-    prune_to: int = setting(
-        200, unit="characters", least=0, help="how much of a shortened result is shown"
+        1_000,
+        unit="characters",
+        least=PRUNED_CHARACTERS + 1,
+        help="longer results are shortened to 200 when old; none is off",
     )
     preserve_recent: int = setting(
         10, unit="messages", help="the newest are never shortened; less than 0 is 0"
     )
-    prune_gain: float = setting(
-        0.1,
-        unit="of what is in use",
-        least=0,
-        most=1,
-        help="shortening alone waits to save this part",
-    )
-    unit: str = choice_setting(
-        SizeUnit.RECKONED, help="how sizes are counted: by the store's token counts, or by length"
-    )
-    rounding: str = choice_setting(
-        Rounding.DOWN, help="of lengths divided by four; not of a reckoning"
-    )
-    message_tokens: int = token_setting(
-        4, help="added for each message; not with the store's counts"
-    )
-    keeps_newest: bool = setting(
-        False, help="never plan for the newest message to leave, however large it is"
-    )
-    steps_back: bool = setting(
-        False, help="move a cut back over tool results and one call, whatever that parts"
-    )
-    shows_calls: bool = setting(True, help="show tool calls to the summarizer, too")
+
+    # What the presets change.
+    prune_gain: float = quirk(0.1)
+    unit: str = quirk(SizeUnit.RECKONED)
+    keeps_newest: bool = quirk(False)
+    steps_back: bool = quirk(False)
+    shows_calls: bool = quirk(True)
 
     def __post_init__(self) -> None:
         check_settings(self)
-        if self.critical < self.threshold:
-            raise make_setting_error(self, "critical", f"is {self.critical}, below threshold")
         if self.preserve_ratio >= self.threshold > 0:
             wrong = f"is {self.preserve_ratio}, so the kept blocks would fire it again"
             raise make_setting_error(
                 self, "preserve_ratio", f"{wrong} at the threshold of {self.threshold}"
             )
-        if self.prune_over is not None and self.prune_to >= self.prune_over:
-            wrong = f"is {self.prune_to}, and would shorten nothing over {self.prune_over}"
-            raise make_setting_error(self, "prune_to", wrong)
 
     # When
 
@@ -153,14 +135,14 @@ class PreserveZone:
         system = self.estimator.count_text(window.system_prompt)
         total = sum(tokens for _, tokens in sizes)
         if window.summary is not None:  # it counts as a message
-            total += self.estimator.count_text(window.summary.text) + self.message_tokens
+            total += self.estimator.count_text(window.summary.text) + self.estimator.extra_tokens
         return ContextBudget(window.limit, system, total, self.max_output_tokens)
 
     def should_compact(self, budget: ContextBudget) -> bool:
         return budget.utilization > self.threshold
 
     def must_compact(self, budget: ContextBudget) -> bool:
-        return budget.utilization > self.critical
+        return budget.utilization > max(_CRITICAL_SHARE, self.threshold)
 
     # Where
 
@@ -221,9 +203,7 @@ class PreserveZone:
     @cached_property
     def estimator(self) -> Estimator | None:
         """The document's estimate of messages; None if the store's count applies."""
-        return configure_estimator(
-            GOAT_ESTIMATOR, self.unit, self.rounding, extra_tokens=self.message_tokens
-        )
+        return configure_estimator(GOAT_ESTIMATOR, self.unit)
 
     def _measure_messages(self, items: Sequence[Item]) -> list[tuple[int, int]]:
         """Return each message's start and estimated tokens, newest first; none if reckoned."""
@@ -262,7 +242,7 @@ class PreserveZone:
 
     def _fit_head(self, text: str) -> int:
         """Return how many whole characters fit."""
-        most, unit = self.prune_to, self._unit
+        most, unit = PRUNED_CHARACTERS, self._unit
         if measure_length(text[:most], unit) <= most:
             return most  # the usual case, since no character is shorter than a unit
         return bisect_right(range(most), most, key=lambda n: measure_length(text[: n + 1], unit))

@@ -11,20 +11,19 @@ from ..compaction_events import Trigger
 from ..counting.estimators import (
     KLAUDE_ESTIMATOR,
     Estimator,
-    Rounding,
     SizeUnit,
     configure_estimator,
 )
 from ..errors import NothingToCompactError
 from ..messages import Message, Role, group_messages
+from ..settings import setting
 from ..summaries.klaude_template import KLAUDE_TEMPLATES, KlaudeVersion
 from ..window import Plan, Window
 from .policy import (
     NEVER_FIRES,
     check_settings,
-    choice_setting,
     make_setting_error,
-    setting,
+    quirk,
     token_setting,
     write_reserve_reason,
 )
@@ -105,25 +104,18 @@ class ReserveHeadroom:
     answer_tokens: int | None = token_setting(
         0, help="of the limit are the answer's; none is the model's longest answer, or 32,000"
     )
-    fires_at: str = choice_setting(
-        ">", ">=", help="how the tokens in use are compared with the threshold"
+    form: str = setting(
+        KlaudeVersion.DOCUMENT.value,
+        among=KlaudeVersion,
+        help="how summaries are asked for and put together",
     )
-    counts: str = choice_setting(
-        TokenSource.RECKONED, help="the count that is used as the tokens in use"
-    )
-    unit: str = choice_setting(
-        SizeUnit.RECKONED, help="what messages are measured in, four to a token"
-    )
-    rounding: str = choice_setting(Rounding.UP, help="what becomes of a part of a token")
-    answers_open_calls: bool = setting(
-        default=False, help="measured histories hold an answer to each call that still waits"
-    )
-    passes_developer: bool = setting(
-        default=False, help="a cut moves on from a developer's message, if need be to a tool result"
-    )
-    form: str = choice_setting(
-        KlaudeVersion.DOCUMENT, help="how summaries are asked for and put together"
-    )
+
+    # What the presets change.
+    fires_at: str = quirk(">")
+    counts: str = quirk(TokenSource.RECKONED)
+    unit: str = quirk(SizeUnit.RECKONED)
+    answers_open_calls: bool = quirk(False)
+    passes_developer: bool = quirk(False)
 
     def __post_init__(self) -> None:
         check_settings(self)
@@ -271,7 +263,7 @@ class ReserveHeadroom:
     @cached_property
     def estimator(self) -> Estimator | None:
         """The estimate of messages; None if the store's counts apply."""
-        return configure_estimator(KLAUDE_ESTIMATOR, self.unit, self.rounding)
+        return configure_estimator(KLAUDE_ESTIMATOR, self.unit)
 
     def _reserve_for_answer(self, window: Window) -> int:
         if self.answer_tokens is None:

@@ -10,16 +10,16 @@ from ..compaction_events import Trigger
 from ..counting.estimators import (
     TUNACODE_ESTIMATOR,
     Estimator,
-    Rounding,
     SizeUnit,
     configure_estimator,
 )
 from ..errors import NothingToCompactError
 from ..item import Item
 from ..messages import Role, find_message_start, find_role, iter_message_spans_back
+from ..settings import setting
 from ..summaries.templates import TunacodeTemplate
 from ..window import OnFailure, Plan, Window, find_budget_index
-from .policy import check_settings, choice_setting, setting, token_setting
+from .policy import check_settings, quirk, token_setting
 
 _TEMPLATE = TunacodeTemplate()
 _BUDGET, _LATEST, _EITHER = "budget", "latest", "either"
@@ -58,30 +58,15 @@ class RetentionWindow:
     summary_tokens: int = token_setting(
         4_096, least=1, help="the summary may take; the agent's own cap for answers"
     )
-    unit: str = choice_setting(
-        SizeUnit.RECKONED, help="what messages are measured in, four to a token"
-    )
-    rounding: str = choice_setting(Rounding.DOWN, help="what becomes of a part of a token")
-    fires_at: str = choice_setting(
-        ">", ">=", help="whether the threshold is passed, or reached, when it fires"
-    )
-    reached_at: str = choice_setting(">=", ">", help="when the newest tokens are enough to keep")
-    forced_cut: str = setting(
-        _EITHER,
-        among=(_BUDGET, _LATEST, _EITHER),
-        help="where a forced compaction cuts: by the tokens to keep, as late as possible, or as "
-        "late as possible if there are fewer tokens",
-    )
-    cuts_after_unfinished: bool = setting(
-        False, help="also cut after a text message that the model did not finish"
+    on_failure: str = setting(
+        OnFailure.UNCHANGED.value, among=OnFailure, help="what happens where no summary can be had"
     )
 
-    splits_runs: bool = setting(
-        True, help="cut inside a run of tools if the blocks kept before it would fire again"
-    )
-    on_failure: str = choice_setting(
-        OnFailure.UNCHANGED, help="what becomes of the compaction where no summary can be had"
-    )
+    # What the presets change.
+    unit: str = quirk(SizeUnit.RECKONED)
+    forced_cut: str = quirk(_EITHER)
+    cuts_after_unfinished: bool = quirk(False)
+    splits_runs: bool = quirk(True)
 
     def __post_init__(self) -> None:
         check_settings(self)
@@ -129,7 +114,6 @@ class RetentionWindow:
         return configure_estimator(
             TUNACODE_ESTIMATOR,
             self.unit,
-            self.rounding,
             read_call=_read_python_call,
             describe_media=_describe_media,
         )
@@ -159,28 +143,25 @@ class RetentionWindow:
             return False
         threshold = self.compute_threshold(window.limit)
         if self._estimator is None:
-            return self._is_over(tokens, threshold)
+            return tokens > threshold
         used = 0
         for start, end in iter_message_spans_back(items):
             used += self.count_tokens(items[start:end])
-            if self._is_over(used, threshold):
+            if used > threshold:
                 return True
         return False
 
-    def _is_over(self, used: int, threshold: int) -> bool:
-        return used > threshold or (self.fires_at == ">=" and used == threshold > 0)
-
     def _find_budget_index(self, window: Window) -> int | None:
         """Return where the oldest message begins that the budget keeps; None if all fits."""
-        items, keep, is_strict = window.open_to_cut, self.keep_recent_tokens, self.reached_at == ">"
+        items, keep = window.open_to_cut, self.keep_recent_tokens
         if self._estimator is not None:
             kept = 0
             for start, end in iter_message_spans_back(items):
                 kept += self.count_tokens(items[start:end])
-                if kept > keep or (kept == keep and not is_strict):
+                if kept >= keep:
                     return start
             return None
-        at = find_budget_index(window.running, keep, inclusive=not is_strict)
+        at = find_budget_index(window.running, keep, inclusive=True)
         return None if at is None else find_message_start(items, at)
 
     def _snap_back(self, items: Sequence[Item], at: int) -> int:

@@ -10,9 +10,10 @@ from ..compaction_events import Trigger
 from ..counting.estimators import SizeUnit
 from ..errors import NothingToCompactError
 from ..item import Item
+from ..settings import setting
 from ..summaries.kdcube_template import KdcubeTemplate
 from ..window import OnFailure, Plan, Window, find_budget_index
-from .policy import check_settings, choice_setting, make_setting_error, setting, share_setting
+from .policy import check_settings, make_setting_error, quirk, share_setting
 from .reference.timeline import TimelineCuts, TimelineSizes
 
 
@@ -72,43 +73,19 @@ class RollingTimeline:
     turn_summary_tokens: int = setting(
         400, help="and that of a split turn's beginning", unit="tokens", least=1, most=1_000_000
     )
-    unit: str = choice_setting(
-        SizeUnit.RECKONED, help="the characters that are counted, four a token"
+    on_failure: str = setting(
+        OnFailure.EXTRACTIVE.value, among=OnFailure, help="what happens where no summary can be had"
     )
-    counts: str = choice_setting(
-        "visible",
-        "in-memory",
-        help="what fires: the view, or what left it and is still in memory as well",
-    )
-    protects: str = choice_setting(
-        "always",
-        "if-it-fits",
-        help="whether recent turns stay that alone take more than the room for blocks",
-    )
-    budget_counts: str = choice_setting(
-        "blocks",
-        "messages",
-        help="what counts toward the share to keep: thinking and notes too, or not",
-    )
-    boundaries: str = choice_setting(
-        "user-and-assistant",
-        "any-author",
-        help="the kinds of blocks at which a cut may be; if none follows, any kind but a result",
-    )
-    cuts_at: str = choice_setting(
-        "messages", "blocks", help="whether a cut moves to the start of its message"
-    )
-    turn_begins: str = choice_setting(
-        "turn",
-        "prompt",
-        help="where a split turn begins: with its first block, or the prompt before the cut",
-    )
-    heading: str = choice_setting(
-        "plain", "colon", help="how the heading above a split turn's beginning ends"
-    )
-    on_failure: str = choice_setting(
-        OnFailure.EXTRACTIVE, help="what stands in where no summary can be had"
-    )
+
+    # What the presets change.
+    unit: str = quirk(SizeUnit.RECKONED)
+    counts: str = quirk("visible")
+    protects: str = quirk("always")
+    budget_counts: str = quirk("blocks")
+    boundaries: str = quirk("user-and-assistant")
+    cuts_at: str = quirk("messages")
+    turn_begins: str = quirk("turn")
+    heading: str = quirk("plain")
 
     def __post_init__(self) -> None:
         check_settings(self)

@@ -8,21 +8,21 @@ from typing import Any, ClassVar
 
 from ..blocks import Kind
 from ..compaction_events import Trigger
-from ..counting.estimators import QBIT_ESTIMATOR, Estimator, Rounding, SizeUnit, configure_estimator
+from ..counting.estimators import QBIT_ESTIMATOR, Estimator, SizeUnit, configure_estimator
 from ..errors import NothingToCompactError
 from ..item import Item
 from ..messages import group_messages
 from ..ranges import Ranges
+from ..settings import setting
 from ..token_estimate import estimate_text
 from ..utilization import LevelMarks, PruningResult, UsageLevel, Utilization
 from ..window import Plan, Window
-from .policy import check_settings, choice_setting, make_setting_error, setting, token_setting
+from .policy import check_settings, quirk, token_setting
 from .weighed_messages import ProtectionUnit, PruningChoice, WeighedMessages, choose_leaving
 
 _MARGIN_SHARE = 0.10
 """How far below the threshold the warning begins, and pruning ends."""
 _MIN_WARNING_SHARE = 0.50
-_CRITICAL_SHARE = 0.90
 _CRITICAL_TARGET_SHARE = 0.8
 """The share of the target at the critical level."""
 
@@ -68,44 +68,25 @@ class ScoredPruning:
     cooldown_seconds: float = setting(
         60.0, unit="seconds", least=0, help="between two prunings by threshold; 0 is none"
     )
-    critical_threshold: float | None = setting(
-        None,
-        unit="of the limit",
-        least=0.05,
-        help="from which on more leaves; none is 0.9, or compaction_threshold if that is more",
-    )
-    levels_at: str = choice_setting(
-        ">=", ">", help="whether warning and pruning begin at their share or past it"
-    )
-    protects: str = choice_setting(ProtectionUnit.TURNS, help="what protected_turns counts")
-    choice: str = choice_setting(PruningChoice.REMOVE_LOWEST, help="how what stays is chosen")
-    pairs_leave_together: bool = setting(
-        True, help="whether a call leaves with its results, or each by its own worth"
-    )
-    looks_leave_first: bool = setting(
-        True, help="whether calls that only read or search leave before all else"
-    )
     reserved_system_tokens: int = token_setting(
         4_000, help="kept free of what pruning aims for: the system prompt"
     )
     reserved_response_tokens: int = token_setting(
         8_192, help="kept free of what pruning aims for: the next answer"
     )
-    unit: str = choice_setting(
-        SizeUnit.RECKONED,
-        help="how tokens are counted; all but `reckoned` take four characters a token",
-    )
-    rounding: str = choice_setting(
-        Rounding.UP, help="of a part of a token, where texts are counted"
-    )
-    result_text: str = choice_setting(ResultText.PLAIN, help="how tool results are counted as text")
+
+    # What the presets change.
+    critical_threshold: float = quirk(0.9)
+    levels_at: str = quirk(">=")
+    protects: str = quirk(ProtectionUnit.TURNS)
+    choice: str = quirk(PruningChoice.REMOVE_LOWEST)
+    pairs_leave_together: bool = quirk(True)
+    looks_leave_first: bool = quirk(True)
+    unit: str = quirk(SizeUnit.RECKONED)
+    result_text: str = quirk(ResultText.PLAIN)
 
     def __post_init__(self) -> None:
         check_settings(self)
-        least = self.compaction_threshold
-        if self.critical_threshold is not None and self.critical_threshold < least:
-            wrong = f"is {self.critical_threshold}, below compaction_threshold ({least})"
-            raise make_setting_error(self, "critical_threshold", wrong)
 
     # When
 
@@ -116,7 +97,7 @@ class ScoredPruning:
             # Rounded, because 0.8 - 0.1 is more than 0.7 in floating point.
             warning=max(_MIN_WARNING_SHARE, round(self.compaction_threshold - _MARGIN_SHARE, 9)),
             alert=self.compaction_threshold,
-            critical=self.critical_threshold or max(_CRITICAL_SHARE, self.compaction_threshold),
+            critical=max(self.critical_threshold, self.compaction_threshold),
             is_past=self.levels_at == ">",
         )
 
@@ -189,7 +170,7 @@ class ScoredPruning:
         if self.result_text == ResultText.PLAIN:
             media = {Kind.TOOL_RESULT: len("[image]")}
             estimator = replace(estimator, shows_debug=False, media=media)
-        return configure_estimator(estimator, self.unit, self.rounding)
+        return configure_estimator(estimator, self.unit)
 
     def count_available_tokens(self, limit: int) -> int:
         """Return the tokens that the reserves leave of a limit."""

@@ -12,8 +12,8 @@ from cutbank import Block, CompactionOptions, LoopOptions, SessionStore, StoredS
 from cutbank.adapters.analysis.verifier import verify
 from cutbank.adapters.models.summarizers.llm_summarizer import LlmSummarizer
 from cutbank.adapters.runtime.compaction.from_settings import make_compaction_request
+from cutbank.adapters.settings.compaction_settings import SummarySettings
 from cutbank.adapters.settings.settings import Settings
-from cutbank.adapters.settings.summary_settings import SummarySettings
 from cutbank.domain.compaction_events import Trigger
 from cutbank.domain.hooks import CompactionEvent, CompactionEventKind
 from cutbank.domain.ranges import Ranges

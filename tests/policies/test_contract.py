@@ -10,8 +10,9 @@ import cutbank
 from cutbank.domain.compaction_events import Trigger, Trim
 from cutbank.domain.errors import NothingToCompactError
 from cutbank.domain.policies.catalog import POLICIES
-from cutbank.domain.policies.policy import check_settings, setting
+from cutbank.domain.policies.policy import check_settings
 from cutbank.domain.ranges import Ranges
+from cutbank.domain.settings import setting
 from cutbank.domain.window import Plan, Window
 
 

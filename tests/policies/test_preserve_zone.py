@@ -89,17 +89,12 @@ def test_the_plan_says_how_full_it_was_and_what_is_kept() -> None:
     )
 
 
-def test_units_and_rounding_are_settings() -> None:
-    rows = [("reckoned", 10, 10), ("bytes", 24, 17), ("code-points", 14, 7), ("utf-16", 16, 10)]
+def test_messages_are_measured_in_the_unit() -> None:
+    rows = [("reckoned", 10), ("bytes", 24), ("code-points", 14), ("utf-16", 16)]
     blocks = {"u": Block.user("é🙂" * 10), "a": Block.user("x" * 7)}
     window = talk("u a", blocks=blocks, in_use=10)
-    for unit, down, up in rows:
-        policies = (
-            PreserveZone(unit=unit),
-            PreserveZone(unit=unit, rounding="up", message_tokens=0),
-        )
-        found = [policy.measure_budget(window).message_tokens for policy in policies]
-        assert found == [down, up], unit
+    for unit, tokens in rows:
+        assert PreserveZone(unit=unit).measure_budget(window).message_tokens == tokens, unit
 
 
 # Pruning
@@ -164,9 +159,9 @@ def test_an_old_result_is_read_once_until_there_are_fewer(monkeypatch: pytest.Mo
 
 
 def test_a_character_is_not_cut_in_two() -> None:
-    result = ToolResult(tool_call_id="c", content="é" * 1_000)
+    result = ToolResult(tool_call_id="c", content="x" + "é" * 1_000)
     window = Window(items=(Item(1, result, 1, 500),), after=1, limit=1_000)
-    policy = PreserveZone(unit="bytes", prune_to=201, preserve_recent=0)
+    policy = PreserveZone(unit="bytes", preserve_recent=0)
 
     assert [head for _, head in policy.list_old_results(window.items)] == [100]
 

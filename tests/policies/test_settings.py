@@ -1,15 +1,17 @@
 """Settings of policies: those that do not fit are refused by name, in one line."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, ClassVar
 
 import pytest
+from every_policy import every_name
 
-from cutbank.adapters.settings.policy_catalog import get_policy
+from cutbank.adapters.settings.policy_catalog import get_policy, restore_policy
 from cutbank.domain.errors import InvalidSettingError
-from cutbank.domain.policies.policy import configure_policy, setting
+from cutbank.domain.policies.policy import configure_policy
 from cutbank.domain.policies.scored_pruning import ScoredPruning
+from cutbank.domain.settings import setting
 from cutbank.domain.window import Window
 
 REFUSED = """
@@ -19,37 +21,22 @@ scored-pruning compaction_threshold=nan
 scored-pruning protected_turns=-1
 scored-pruning protected_turns=1.5 | it takes a whole number
 scored-pruning cooldown_seconds=-1
-scored-pruning critical_threshold=0.5 | critical_threshold is 0.5, below compaction_threshold
+scored-pruning cooldown_seconds=inf
 scored-pruning reserved_system_tokens=-1
-scored-pruning levels_at== | levels_at cannot be '='; it takes >= or >
-scored-pruning protects=users | protects cannot be 'users'; it takes turns or messages
-scored-pruning choice=any | choice cannot be 'any'; it takes remove-lowest or keep-highest
 scored-pruning enabled=perhaps | enabled cannot be 'perhaps'; it takes true or false
-scored-pruning unit=words
+scored-pruning unit=bytes | scored-pruning has no setting 'unit'
 scored-pruning target=1 | scored-pruning has no setting 'target'
 preserve-zone threshold=-0.1 | threshold cannot be -0.1; it takes a fraction of the limit from 0
 preserve-zone threshold=1.01
-preserve-zone threshold=0.96 | critical is 0.95, below threshold
 preserve-zone preserve_ratio=0.8 | preserve_ratio is 0.8, so the kept blocks would fire it again
-preserve-zone prune_to=1000 | prune_to is 1000, and would shorten nothing over 1000
-preserve-zone prune_over=0 | prune_over cannot be 0; it takes a whole number of characters from 1
+preserve-zone prune_over=0 | prune_over cannot be 0; it takes a whole number of characters from 201
 preserve-zone max_output_tokens=-1
 preserve-zone max_summary_tokens=0
 preserve-zone preserve_recent=1.5
-preserve-zone unit=feet | unit cannot be 'feet'; it takes reckoned or code-points or
-preserve-zone rounding=half | rounding cannot be 'half'; it takes down or up
-preserve-zone prune_gain=2
 retention-window keep_recent_tokens=-1
 retention-window reserve_tokens=-1
 retention-window keep_recent_tokens=True
 retention-window summary_tokens=0
-retention-window unit=words
-retention-window rounding=nearest
-retention-window fires_at=<
-retention-window reached_at===
-retention-window forced_cut=never
-retention-window cuts_after_unfinished=perhaps
-retention-window splits_runs=perhaps
 rolling-timeline fires_at=0 | keeps is 0.7, not below fires_at
 rolling-timeline fires_at=1.5 | fires_at cannot be 1.5; it takes a fraction of the limit from 0
 rolling-timeline keeps=-0.1
@@ -57,29 +44,23 @@ rolling-timeline keeps=0.9 | keeps is 0.9, not below fires_at (0.9): the kept bl
 rolling-timeline keep_recent_turns=-1
 rolling-timeline summary_tokens=0
 rolling-timeline turn_summary_tokens=1000000000
-rolling-timeline unit=words | unit cannot be 'words'; it takes reckoned or code-points
-rolling-timeline protects=never
 rolling-timeline keeps=most
 pi reserve_tokens=-1
 pi keep_tokens=many
-pi fires_at=<
-pi summary_share=1.5
-pi image_chars=none
 reserve-headroom keep_tokens=-1 | from 0, or none
 """
 """A policy, a setting with its value, and what the refusal says if not `... cannot be`."""
 REFUSED_VALUES: dict[str, Any] = {
     "enabled": 1,
     "protected_turns": True,
-    "compaction_threshold": None,
-    "critical_threshold": "1" + "0" * 400,
+    "compaction_threshold": "1" + "0" * 400,
+    "reserved_system_tokens": None,
     "cooldown_seconds": "none",
 }
 """Settings of scored-pruning that look like what they take."""
 ACCEPTED = """
 preserve-zone threshold=0
 preserve-zone preserve_ratio=0
-preserve-zone prune_over=none prune_to=5000
 reserve-headroom keep_tokens=none
 """
 
@@ -112,6 +93,12 @@ def test_a_value_that_only_looks_like_what_a_setting_takes_is_refused() -> None:
         assert f"scored-pruning: {name} cannot be" in refuse("scored-pruning", {name: value})
 
 
+def test_a_policy_is_restored_from_a_record_of_before() -> None:
+    for name in every_name():
+        policy = get_policy(name)
+        assert restore_policy(policy.name, {**asdict(policy), "rounding": "up"}) == policy
+
+
 def test_a_setting_at_the_bound_is_accepted() -> None:
     for row in ACCEPTED.strip().splitlines():
         name, settings = settings_of(row)
@@ -122,13 +109,11 @@ def test_settings_are_read_from_texts() -> None:
     settings = {
         "enabled": "no",
         "compaction_threshold": "0.25",
-        "protects": "messages",
         "protected_turns": " 1_0 ",
-        "critical_threshold": "none",
     }
 
     assert get_policy("scored-pruning", **settings) == ScoredPruning(
-        enabled=False, compaction_threshold=0.25, protects="messages", protected_turns=10
+        enabled=False, compaction_threshold=0.25, protected_turns=10
     )
 
 

@@ -13,11 +13,11 @@ from cutbank.adapters.settings.policy_catalog import get_policy
 from cutbank.domain.blocks import PROMPT_KINDS, Kind
 from cutbank.domain.counting.estimators import ESTIMATORS
 from cutbank.domain.item import Item
-from cutbank.domain.policies.preserve_zone import PreserveZone, step_back
+from cutbank.domain.policies.preserve_zone import PRUNED_CHARACTERS, PreserveZone, step_back
 from cutbank.domain.window import Window
 
 GOAT = ESTIMATORS["goat"]
-CONFIGURED = ("threshold", "critical", "preserve_ratio", "preserve_recent", "max_output_tokens")
+CONFIGURED = ("threshold", "preserve_ratio", "preserve_recent", "max_output_tokens")
 CUT_OFF = "\n... [output truncated]"
 """What the original writes behind the beginning of a shortened result."""
 
@@ -103,7 +103,7 @@ def test_vectors_are_answered(folder: str) -> None:
         moved = [starts.index(step_back(items, start)) for start in starts]
         assert moved == case.expected["adjust_table"], case.name
         pruned = {
-            str(case.message_at(item)): pruned_text(item.block.text, policy.prune_to)
+            str(case.message_at(item)): pruned_text(item.block.text, PRUNED_CHARACTERS)
             for item, _ in policy.list_old_results(items)
         }
         assert pruned == case.expected["pruned"], case.name
@@ -126,7 +126,7 @@ def measure(case: Case, policy: PreserveZone) -> dict[str, Any]:
     assert preserved == config["preserve_budget"], case.name
     return {
         "text_tokens": case.text_tokens(policy),
-        "per_message_overhead": policy.message_tokens,
+        "per_message_overhead": GOAT.extra_tokens,
         "total_tokens": budget.message_tokens,
         "utilization": budget.utilization,
         "is_overflow": budget.used_tokens > budget.limit,

@@ -17,7 +17,8 @@ SHAPE = '''
     """Keeps the newest blocks."""
     from dataclasses import dataclass
     from typing import Any, ClassVar
-    from cutbank.domain.policies.policy import check_settings, setting
+    from cutbank.domain.settings import setting
+    from cutbank.domain.policies.policy import check_settings
     from cutbank.domain.window import Plan
 
     @dataclass(frozen=True)
@@ -137,13 +138,6 @@ def test_a_broken_package_is_one_line_and_breaks_no_other(
         assert said.startswith(f"policy '{name}' of the package {package} 1.2: ")
         assert wrong in said
         assert "\n" not in said
-
-    # Of two packages with one name neither is guessed.
-    for side in ("left", "right"):
-        install(f"{side}_bank", source(side, "bank"), side)
-    for side, other in (("left", "right"), ("right", "left")):
-        with pytest.raises(InvalidSettingError, match=f"'bank' is a name of '{other}' of {other}_"):
-            policy_catalog.get_policy(side)
 
     install("sound", source("sound", "whole"), "sound")
     assert policy_catalog.get_policy("whole").name == "sound"

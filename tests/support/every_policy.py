@@ -5,7 +5,8 @@ from collections.abc import Iterator
 from cutbank.adapters.settings.policy_catalog import get_policy
 from cutbank.domain.errors import InvalidSettingError
 from cutbank.domain.policies.catalog import POLICIES
-from cutbank.domain.policies.policy import Policy, get_presets, list_settings
+from cutbank.domain.policies.policy import Policy, get_presets
+from cutbank.domain.settings import list_settings
 
 USUAL_LIMIT = 200_000
 """What the documents' settings in tokens are made for."""

@@ -16,9 +16,12 @@ from cutbank import Block, ToolCall, ToolResult
 from cutbank.adapters.runtime.compaction import from_settings
 from cutbank.adapters.runtime.idle.idle_worker import IdleWorker
 from cutbank.adapters.runtime.idle.notices import NoticeKind, WorkerNotice
-from cutbank.adapters.settings.compaction_settings import CompactionSettings, PinSettings
+from cutbank.adapters.settings.compaction_settings import (
+    CompactionSettings,
+    PinSettings,
+    SummarySettings,
+)
 from cutbank.adapters.settings.settings import Settings
-from cutbank.adapters.settings.summary_settings import SummarySettings
 from cutbank.domain.errors import SummarizerFailedError
 from cutbank.domain.idle_rules import SPEND_WINDOW, IdleRules
 from cutbank.domain.session_events import Usage

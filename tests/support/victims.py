@@ -19,7 +19,7 @@ from cutbank.adapters.runtime.importing import transcript_import
 from cutbank.adapters.runtime.importing.importer import import_path
 from cutbank.adapters.runtime.maintenance import recompression
 from cutbank.adapters.runtime.maintenance.maintenance import Maintenance
-from cutbank.adapters.settings.idle_settings import MaintenanceSettings
+from cutbank.adapters.settings.settings import MaintenanceSettings
 from cutbank.adapters.storage.read_models.read_models import ReadModels
 from cutbank.domain.blocks import AnyBlock
 from cutbank.domain.errors import CutbankError, NothingToCompactError, StalePlanError

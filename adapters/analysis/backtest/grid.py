@@ -9,7 +9,7 @@ from pydantic import JsonValue
 
 from ....domain.backtest.cell import Setup
 from ....domain.errors import InvalidSettingError
-from ....domain.policies.policy import list_settings
+from ....domain.settings import list_settings
 from ...settings.policy_catalog import find_policy_class, get_policy
 from ..replaying.deciders import NO_POLICY, RECORDED_POLICY, REPLAY_SUMMARIZERS, SummaryOptions
 

@@ -111,7 +111,6 @@ def make_decider(
         recording,
         replace(writers, extractive=extractive) if extractive else writers,
         lineage=lineage,
-        once_a_turn=known.compaction.once_a_turn,
     )
 
 
@@ -155,7 +154,6 @@ def _open_cached_summaries(
         (llm,),
         time_limit_s=known.summary.time_limit,
         retries=known.summary.retries,
-        backoff_s=known.summary.backoff,
         has_fallback=False,
     )
 

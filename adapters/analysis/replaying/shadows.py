@@ -219,7 +219,7 @@ def start_shadows(
             StoredSession(log),
             SHADOW_PREFIX + label,
             own,
-            once_a_turn=bool(options.once_a_turn),
+            once_a_turn=options.once_a_turn,
             regrowth=options.regrowth,
         )
     return LoopShadows(shadow_watch_of(log.context), tuple(shadows.values()))

@@ -9,7 +9,8 @@ import typer
 
 from ....domain.errors import CutbankError
 from ....domain.policies.catalog import DEFAULT_POLICY, find_alias
-from ....domain.policies.policy import NO_VALUE, PolicySetting, get_presets, list_settings
+from ....domain.policies.policy import get_presets
+from ....domain.settings import NO_VALUE, SettingInfo, list_settings
 from .verbs import Invocation
 
 WORD_BREAKS = {"@", "="}
@@ -110,10 +111,10 @@ def _policy_names() -> Iterator[tuple[str, str]]:
                 yield f"{name}@{preset}", source
 
 
-def _setting_pairs(settings: Iterable[PolicySetting]) -> Iterator[tuple[str, str]]:
+def _setting_pairs(settings: Iterable[SettingInfo]) -> Iterator[tuple[str, str]]:
     for one in settings:
         yield f"{one.name}=", one.help
-        values = [*one.among, *(["true", "false"] if one.type is bool else [])]
+        values = [*one.among, *(["true", "false"] if one.value_type is bool else [])]
         for value in [*values, *([NO_VALUE] if one.may_be_none else [])]:
             yield f"{one.name}={value}", one.help
 

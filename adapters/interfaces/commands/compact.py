@@ -8,6 +8,7 @@ from dataclasses import replace
 import typer
 
 from ....domain.compaction_events import Trigger
+from ....domain.compaction_terms import EXPECTED_CALLS
 from ....domain.errors import NotFoundError
 from ....domain.hooks import Listener
 from ....domain.models import ModelFacts, ModelOverride
@@ -79,7 +80,7 @@ def compact(
         number = outcome.boundary and find_compaction_number(found, outcome.boundary, lineage)
     pricing = None
     if dry_run:
-        expected = known.compaction.expected_calls if calls is None else calls
+        expected = EXPECTED_CALLS if calls is None else calls
         pricing = _price_outcome(outcome, model, expected, make_overrides(known))
     explanation = outcome.explanation
     if call.as_json:

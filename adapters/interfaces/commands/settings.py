@@ -8,18 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from ....domain.policies.catalog import DEFAULT_POLICY, find_alias
-from ....domain.policies.policy import (
-    NO_VALUE,
-    Policy,
-    PolicySetting,
-    get_presets,
-    list_settings,
-)
+from ....domain.policies.policy import Policy, get_presets
+from ....domain.settings import NO_VALUE, SettingInfo, list_settings
 from ...settings.listing import ListedSetting, list_effective_settings, make_example
-from ...settings.load_settings import load_settings
-from ...settings.mistakes import hide_keys
+from ...settings.load_settings import find_settings_file, load_settings
 from ...settings.policy_catalog import find_package, list_policies, list_unusable
-from ...settings.toml_file import find_settings_file
+from ...settings.section import hide_keys
 from ..command_line.printing import (
     clip_text,
     pick,
@@ -59,11 +53,13 @@ def settings(
 
 def _row_to_json(row: ListedSetting) -> dict[str, Any]:
     return {
-        **pick(row, "name value unit"),
-        "takes": row.accepted_values,
-        **pick(row, "help default"),
+        **pick(row, "name value"),
+        **pick(row.about, "unit"),
+        "takes": row.about.accepted_values,
+        **pick(row.about, "help"),
+        **pick(row, "default"),
         "origin": str(row.origin),
-        **pick(row.origin, "file line variable"),
+        **pick(row.origin, "file variable"),
     }
 
 
@@ -74,21 +70,22 @@ def _print_rows(rows: list[ListedSetting]) -> None:
         is_set = row.origin.file is not None or row.origin.variable is not None
         print_text()
         print_text(f"{name:{wide_name}}  {value:{wide_value}}  {origin}".rstrip(), bold=is_set)
-        print_text(f"    {row.help}")
+        print_text(f"    {row.about.help}")
 
 
 def _format_listed(row: ListedSetting) -> str:
+    unit = row.about.unit
     if row.value is None:
-        return f"{NO_VALUE} ({row.unit})" if row.unit else NO_VALUE
+        return f"{NO_VALUE} ({unit})" if unit else NO_VALUE
     text = row.value if isinstance(row.value, str) else json.dumps(row.value, ensure_ascii=False)
-    return clip_text(hide_keys(text) + (f" {row.unit}" if row.unit else ""), MAX_VALUE_CHARACTERS)
+    return clip_text(hide_keys(text) + (f" {unit}" if unit else ""), MAX_VALUE_CHARACTERS)
 
 
 def _format_origin(row: ListedSetting) -> str:
     """Return the origin without the folder, which is printed above all settings."""
     if row.origin.file is None:
         return str(row.origin)
-    return f"{Path(row.origin.file).name}:{row.origin.line}"
+    return Path(row.origin.file).name
 
 
 def policies(call: Invocation) -> None:
@@ -141,11 +138,11 @@ def _policy_to_json(policy: type[Policy]) -> dict[str, Any]:
     }
 
 
-def _setting_to_json(setting: PolicySetting) -> dict[str, Any]:
+def _setting_to_json(setting: SettingInfo) -> dict[str, Any]:
     required = setting.default is MISSING
     return {
         "name": setting.name,
-        "type": setting.type.__name__,
+        "type": setting.value_type.__name__,
         "required": required,
         "default": None if required else setting.default,
         **pick(setting, "unit least most among may_be_none"),

@@ -9,7 +9,7 @@ from ....domain.errors import InvalidSettingError
 from ....domain.summaries.extractive import ExtractiveSummarizer
 from ....domain.summaries.simple_summarizers import ListingSummarizer
 from ....domain.summaries.summarizer import Summarizer
-from ...settings.summary_settings import ENTRY_POINT_GROUP
+from ...settings.compaction_settings import ENTRY_POINT_GROUP
 from .command_summarizer import CommandSummarizer
 from .llm_summarizer import LlmSummarizer
 

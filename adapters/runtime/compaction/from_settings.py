@@ -105,7 +105,7 @@ def _fill_in(settings: Settings, options: LoopOptions) -> LoopOptions:
     compaction = settings.compaction
     habits = {
         name: getattr(compaction, name)
-        for name in ("auto", "once_a_turn", "prepare_at")
+        for name in ("auto", "prepare_at")
         if getattr(options, name) is None
     }
     return replace(options, **habits)
@@ -145,7 +145,6 @@ def make_compaction_request(
             "minimum_gain": compaction.minimum_gain,
             "instructions": compaction.instructions,
             "prices": facts,
-            "expected_calls": compaction.expected_calls,
             "require_saving": must_pay and facts is not None,
             **asked,
         }
@@ -159,9 +158,7 @@ def make_summary_chain(
     summary = settings.summary
     if first is None:
         first = tuple(_make_summarizer(name, settings, model) for name in summary.chain)
-    return SummaryChain(
-        first, time_limit_s=summary.time_limit, retries=summary.retries, backoff_s=summary.backoff
-    )
+    return SummaryChain(first, time_limit_s=summary.time_limit, retries=summary.retries)
 
 
 def make_llm_summarizer(settings: Settings, model: str | None = None) -> Summarizer:
@@ -190,8 +187,6 @@ def _make_summarizer(name: str, settings: Settings, model: str | None) -> Summar
         from_originals=from_originals,
         from_served_prefix=summary.prompt == "served-prefix",
         by_form=summary.prompt == "policy",
-        is_streamed=summary.streamed,
-        names_facts=summary.with_facts,
         priced=partial(compute_call_cost, overrides=make_overrides(settings)),
     )
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from ....domain.hooks import CompactionEvent, CompactionEventKind, Listener, Veto
 from ....projections.hook_payloads import pre_compact, said_trigger, session_start
-from ...settings.mistakes import hide_keys
+from ...settings.section import hide_keys
 from ...settings.settings import HookSettings
 from .hook_process import HookProcessError, ProcessOutput, run_hook_program
 

@@ -51,7 +51,7 @@ class LoopOptions(SharedOptions):
 
     auto: bool | None = None
     """Whether `prepare()` consults the policy before each call."""
-    once_a_turn: bool | None = None
+    once_a_turn: bool = False
     """Whether a turn allows only one compaction by threshold."""
     regrowth: float = REGROWTH_SHARE
     """How far a session must grow before a futile compaction is retried, as part of the limit."""

@@ -8,7 +8,7 @@ from time import monotonic
 from typing import Any
 
 from ....domain.errors import CutbankError
-from ...settings.idle_settings import MaintenanceSettings
+from ...settings.settings import MaintenanceSettings
 from ...storage.event_log.event_mapper import load_json
 from ...storage.event_log.event_store import EventStore
 from ...storage.event_log.storage_errors import translate_storage_errors
@@ -128,7 +128,7 @@ class Maintenance:
     def _recompress(self, record: TaskRecord, go_on: ShouldContinue) -> TaskResult:
         cold_after = timedelta(days=self.settings.cold_after or 0)
         storage = self._get_storage()
-        run = Recompression(self.store.events, storage, cold_after, self.settings.level)
+        run = Recompression(self.store.events, storage, cold_after)
         return run.run(record, go_on)
 
     def _back_up(self, _record: TaskRecord, _go_on: ShouldContinue) -> TaskResult:

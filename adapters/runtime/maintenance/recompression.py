@@ -17,6 +17,8 @@ MIN_GAIN = 0.05
 """The smallest share of a body's size whose saving is worth rewriting it."""
 MAX_BATCH_BYTES = 128 * 1024
 """The bytes stored in one transaction, which limits how long writers wait."""
+COMPRESSION_LEVEL = 9
+"""Higher levels of Zstandard take far more time and save little."""
 RECORD_INTERVAL = 10_000
 """The number of events after which progress is stored even without any body."""
 
@@ -29,15 +31,13 @@ class Recompression:
     in batches with the progress; the database stays unlocked while the next ones are compressed.
     """
 
-    def __init__(
-        self, store: EventStore, storage: Storage, cold_after: timedelta, level: int
-    ) -> None:
+    def __init__(self, store: EventStore, storage: Storage, cold_after: timedelta) -> None:
         import zstandard  # noqa: PLC0415 - only compressing needs it
 
         self.store = store
         self.storage = storage
         self.cold_until = store.clock() - cold_after
-        self._compressor = zstandard.ZstdCompressor(level=level)
+        self._compressor = zstandard.ZstdCompressor(level=COMPRESSION_LEVEL)
         self._damaged = self._saved = self._passed = 0
         self._waiting: list[RecompressedBody] = []
 

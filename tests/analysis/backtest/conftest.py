@@ -21,7 +21,8 @@ POLICY = '''
     import os, signal, time
     from dataclasses import dataclass
     from typing import ClassVar
-    from cutbank.domain.policies.policy import check_settings, setting
+    from cutbank.domain.settings import setting
+    from cutbank.domain.policies.policy import check_settings
     from cutbank.domain.window import Plan, Window
 
     @dataclass(frozen=True)

@@ -271,7 +271,7 @@ def test_a_policy_is_always_shown_the_view_as_it_stands(name: str, steps: Steps)
     assert len(views_of(recording, decider, LIMIT)) == len(recording.calls)
 
 
-PRUNING = {"prune_over": 100, "prune_to": 10, "preserve_recent": 2, "max_output_tokens": 0}
+PRUNING = {"prune_over": 201, "preserve_recent": 2, "max_output_tokens": 0}
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,8 @@ from cutbank.adapters.interfaces.command_line.completion import join_broken_word
 from cutbank.adapters.interfaces.command_line.verbs import VERBS
 from cutbank.adapters.runtime.sessions.session_store import open_store
 from cutbank.domain.policies.catalog import ALIASES, DEFAULT_POLICY, POLICIES
-from cutbank.domain.policies.policy import get_presets, list_settings
+from cutbank.domain.policies.policy import get_presets
+from cutbank.domain.settings import list_settings
 
 from .conftest import PROGRAM
 

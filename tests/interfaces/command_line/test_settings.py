@@ -10,7 +10,8 @@ from cutbank.adapters.settings.load_settings import load_settings
 from cutbank.adapters.settings.settings import Settings
 from cutbank.domain.hooks import CompactionEventKind
 from cutbank.domain.policies.catalog import DEFAULT_POLICY, POLICIES, find_alias
-from cutbank.domain.policies.policy import get_presets, list_settings
+from cutbank.domain.policies.policy import get_presets
+from cutbank.domain.settings import list_settings
 
 from .conftest import Run
 
@@ -32,7 +33,7 @@ def test_each_value_is_shown_with_its_unit_and_its_origin(
     assert answer.code == 0
     lines = [" ".join(line.split()) for line in answer.out.splitlines()]
     assert lines[0] == str(written)
-    assert "compaction.limit 8000 tokens mine.toml:2" in lines
+    assert "compaction.limit 8000 tokens mine.toml" in lines
     assert "summary.time_limit 30 seconds CUTBANK_SUMMARY_TIME_LIMIT" in lines
     assert "compaction.minimum_gain 0.1 of the view default" in lines
     assert "compaction.settings.keep_tokens none (tokens) default" in lines
@@ -95,7 +96,7 @@ def test_every_policy_is_listed_with_its_presets_and_settings(run: Run, file: Pa
         assert f"from {one['source']}" in part or not one["source"]
         for preset in one["presets"]:
             word = f"{name}@{preset['name']}"
-            assert get_policy(word) == get_policy(name, **preset["settings"])
+            assert get_policy(word) == policy(**preset["settings"])
             (line,) = [line for line in part.splitlines() if f"@{preset['name']} " in line]
             assert all(f"{setting}=" in line for setting in presets[preset["name"]])
     assert not file.exists()

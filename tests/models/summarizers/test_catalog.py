@@ -15,7 +15,7 @@ from cutbank.adapters.models.summarizers.summarizer_catalog import (
     get_summarizer,
     list_summarizer_names,
 )
-from cutbank.adapters.settings.summary_settings import SummarySettings
+from cutbank.adapters.settings.compaction_settings import SummarySettings
 from cutbank.domain.errors import InvalidSettingError
 from cutbank.domain.summaries.extractive import ExtractiveSummarizer
 from cutbank.domain.summaries.summarizer import Draft

@@ -16,7 +16,7 @@ from cutbank.adapters.analysis.verifier import verify
 from cutbank.adapters.runtime.maintenance.backups import UNFINISHED, list_superfluous
 from cutbank.adapters.runtime.maintenance.maintenance import Maintenance
 from cutbank.adapters.runtime.maintenance.maintenance_task import TaskOutcome
-from cutbank.adapters.settings.idle_settings import MaintenanceSettings
+from cutbank.adapters.settings.settings import MaintenanceSettings
 
 from .conftest import Site, of, outcomes, tell, text_of
 

@@ -19,7 +19,7 @@ from cutbank.adapters.runtime.maintenance.maintenance_task import (
     TaskResult,
 )
 from cutbank.adapters.runtime.maintenance.read_model_maintenance import ReadModelFile
-from cutbank.adapters.settings.idle_settings import MaintenanceSettings
+from cutbank.adapters.settings.settings import MaintenanceSettings
 
 from .conftest import START, Site, of, outcomes, tell
 

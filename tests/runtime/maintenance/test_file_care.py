@@ -18,7 +18,7 @@ from cutbank.adapters.analysis.verifier import verify
 from cutbank.adapters.runtime.maintenance import recompression
 from cutbank.adapters.runtime.maintenance.maintenance import Maintenance
 from cutbank.adapters.runtime.maintenance.maintenance_task import TaskOutcome
-from cutbank.adapters.settings.idle_settings import MaintenanceSettings
+from cutbank.adapters.settings.settings import MaintenanceSettings
 from cutbank.adapters.storage.event_log.event_mapper import ZstdCompressor
 
 from .conftest import Site, of, sizes, tell, text_of
@@ -151,8 +151,9 @@ def test_a_body_that_is_changed_while_it_is_packed_stays_as_it_is(
 
 
 def test_what_begins_like_a_frame_and_what_is_compressed_already_are_packed_again(
-    database: str, clock: StillClock
+    database: str, clock: StillClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(recompression, "COMPRESSION_LEVEL", 19)
     said = [
         ZstdCompressor.MAGIC.decode("latin-1") + text_of(0),
         "".join(f"{number} {number * 7919 % 1009}\n" for number in range(9_000)),
@@ -164,7 +165,7 @@ def test_what_begins_like_a_frame_and_what_is_compressed_already_are_packed_agai
         before = sizes(store)
         clock.advance(days=8)
 
-        settings = MaintenanceSettings(rest=0.0, level=19)
+        settings = MaintenanceSettings(rest=0.0)
         (report, *_) = Maintenance(store, settings).run_due(clock.now)
 
         assert report.saved > 0

@@ -10,7 +10,7 @@ from cutbank import Block, SessionStore
 from cutbank.adapters.interfaces.command_line.cli import main
 from cutbank.adapters.runtime.maintenance.maintenance import Maintenance
 from cutbank.adapters.runtime.maintenance.maintenance_task import TaskOutcome
-from cutbank.adapters.settings.idle_settings import MaintenanceSettings
+from cutbank.adapters.settings.settings import MaintenanceSettings
 
 
 def test_a_verb_that_reads_makes_no_database_and_one_that_writes_does(
