@@ -40,7 +40,7 @@ def measured(session: StoredSession, limit: int = 1_000_000) -> ContextMeasureme
 def level(session: StoredSession) -> Utilization:
     """What the policy takes to be in use."""
     order = make_compaction_request(session.log.settings, None, limit=1_000_000)
-    return POLICY.measure_level(session.log.compactor().planner.take_snapshot(order).window)
+    return POLICY.measure_level(session.log.compactor().take_snapshot(order).window)
 
 
 def loop_at(session: StoredSession, share: float) -> AgentLoop:

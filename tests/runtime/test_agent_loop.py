@@ -303,7 +303,7 @@ def begin_and_die(session: StoredSession, **how: Any) -> int:
     """Record a request whose process does no more."""
     order = replace(session.loop(limit=LIMIT).request, **how)
     compactor = session.log.compactor()
-    planned = compactor.planner.plan(order)
+    planned = compactor.plan(order)
     assert isinstance(planned, PlannedCompaction)
     return compactor.decisions.record_request(order, planned)
 

@@ -41,7 +41,7 @@ def measure_context(
     with translate_storage_errors(log.context.name):
         found = find_context_limit(session, limit=limit, model=model, lineage=lineage)
         request = make_compaction_request(log.settings, model, limit=found.tokens)
-        snapshot = log.compactor(lineage).planner.take_snapshot(request)
+        snapshot = log.compactor(lineage).take_snapshot(request)
     levels = request.policy if isinstance(request.policy, ScoredPruning) else ScoredPruning()
     notice = (
         snapshot.window.summary.sections.get(NOTICE_SECTION, "") if snapshot.window.summary else ""
