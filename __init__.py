@@ -90,7 +90,7 @@ if TYPE_CHECKING:
     from .domain.models import ModelFacts as ModelFacts
     from .domain.models import ModelOverride as ModelOverride
     from .domain.models import Prices as Prices
-    from .domain.overflow.recognizer import recognize_overflow as recognize_overflow
+    from .domain.overflow import recognize_overflow as recognize_overflow
     from .domain.pins import PinRules as PinRules
     from .domain.policies.contract import check_policy as check_policy
     from .domain.policies.pi import Pi as Pi
@@ -165,7 +165,7 @@ _NAMES = {
     "domain.idle_rules": "IdleRules",
     "domain.item": "Item",
     "domain.models": "ModelFacts ModelOverride Prices",
-    "domain.overflow.recognizer": "recognize_overflow",
+    "domain.overflow": "recognize_overflow",
     "domain.pins": "PinRules",
     "domain.policies.contract": "check_policy",
     "domain.policies.pi": "Pi",
