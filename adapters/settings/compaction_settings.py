@@ -6,13 +6,13 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, Strict, ValidationInfo, field_validator
 
 from ...domain.blocks import Kind
+from ...domain.compaction_terms import PinRules
 from ...domain.errors import InvalidSettingError
 from ...domain.models import CONTEXT_BY_BETA
-from ...domain.pins import PinRules
 from ...domain.policies.catalog import DEFAULT_POLICY
 from ...domain.policies.policy import get_presets, list_settings
 from ...domain.policies.scored_pruning import ScoredPruning
-from ...domain.tool_result_size import MIN_SHOWN_TOKENS
+from ...domain.trims import MIN_SHOWN_TOKENS
 from .policy_catalog import find_policy_class, get_policy, list_policy_names, list_unusable
 from .section import (
     VALUE_PLACEHOLDER,

@@ -8,9 +8,9 @@ from types import NoneType
 from typing import Any, ClassVar, Protocol, TypeVar, get_args, get_type_hints
 
 from ..compaction_events import Trigger
+from ..context_limit import PruningResult, Utilization
 from ..errors import InvalidSettingError, NothingToCompactError
 from ..item import Item
-from ..utilization import PruningResult, Utilization
 from ..window import Plan, Window
 
 

@@ -8,13 +8,13 @@ from typing import Any, ClassVar
 
 from ..blocks import Kind
 from ..compaction_events import Trigger
+from ..context_limit import LevelMarks, PruningResult, UsageLevel, Utilization
 from ..counting.estimators import QBIT_ESTIMATOR, Estimator, Rounding, SizeUnit, configure_estimator
 from ..errors import NothingToCompactError
 from ..item import Item
 from ..messages import group_messages
 from ..ranges import Ranges
 from ..token_estimate import estimate_text
-from ..utilization import LevelMarks, PruningResult, UsageLevel, Utilization
 from ..window import Plan, Window
 from .policy import check_settings, choice_setting, make_setting_error, setting, token_setting
 from .weighed_messages import ProtectionUnit, PruningChoice, WeighedMessages, choose_leaving

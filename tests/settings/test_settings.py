@@ -18,9 +18,9 @@ from cutbank.adapters.settings.mistakes import has_key, is_key_name, show_value
 from cutbank.adapters.settings.section import Section, describe_setting
 from cutbank.adapters.settings.settings import Settings
 from cutbank.domain.blocks import Kind
+from cutbank.domain.compaction_terms import PinRules
 from cutbank.domain.errors import InvalidSettingError
 from cutbank.domain.idle_rules import IdleRules, QuietHours
-from cutbank.domain.pins import PinRules
 from cutbank.domain.policies.reserve_headroom import ReserveHeadroom
 
 KEY = "sk-ant-api03-Zq8vN2xK7wPqLmT4"

@@ -1,7 +1,7 @@
 """Implements the calls of an agent's loop, for shell scripts, and `meter` for status bars."""
 
+from ....domain.context_limit import Color
 from ....domain.session_events import Usage
-from ....domain.utilization import Color
 from ....projections.history_view import HistoryView
 from ...runtime.agent_loop import AgentLoop
 from ...runtime.compaction.event_sink import stats

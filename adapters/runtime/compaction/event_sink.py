@@ -7,9 +7,9 @@ from typing import Any
 from uuid import UUID, uuid5
 
 from ....domain.compaction_events import CompactBoundary, Trigger
+from ....domain.context_limit import PruningResult, Utilization
 from ....domain.hooks import CompactionEvent, CompactionEventKind, Listener, Veto
 from ....domain.policies.weighed_messages import WeighedMessages
-from ....domain.utilization import PruningResult, Utilization
 
 logger = logging.getLogger("cutbank.compaction")
 

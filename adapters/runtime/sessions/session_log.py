@@ -18,8 +18,8 @@ from ...storage.event_log.event_store import EventStore
 from ...storage.event_log.storage_errors import translate_storage_errors
 from ...storage.event_log.stored_row import AppendKey
 from ...storage.view_reader import ViewReader
+from .block_lookup import check_blocks, collect_positions, complete_groups
 from .decisions import decide_with_retry
-from .group_closure import check_blocks, collect_positions, complete_groups
 
 if TYPE_CHECKING:
     from ...settings.settings import Settings

@@ -17,9 +17,8 @@ from ....projections.history_view import HistoryView
 from ....projections.rendering.catalog import RENDERERS
 from ...storage.event_log.storage_errors import translate_storage_errors
 from ...storage.event_log.stored_row import AppendKey
+from .block_lookup import RecalledBlock, collect_positions, complete_retraction, recall_blocks
 from .decisions import check_name, store_fork
-from .group_closure import collect_positions, complete_retraction
-from .recall import RecalledBlock, recall_blocks
 from .session_log import SessionLog
 from .truncation import notify_truncated, preview_results
 

@@ -10,8 +10,7 @@ from ....domain.hooks import CompactionEventKind
 from ....domain.ranges import Ranges
 from ....domain.session_events import Ends, ToolCalled, ToolReturned
 from ....domain.token_estimate import CHARS_PER_TOKEN
-from ....domain.tool_result_size import MIN_SHOWN_TOKENS, count_byte_tokens, find_ends
-from ....domain.trims import trim_text
+from ....domain.trims import MIN_SHOWN_TOKENS, count_byte_tokens, find_ends, trim_text
 from ..compaction.event_sink import CompactionEventSink, tool_response_truncated
 
 if TYPE_CHECKING:

@@ -16,8 +16,8 @@ from .....domain.blocks import (
     ToolCall,
     ToolResult,
 )
+from .....domain.event import parse_source_time
 from .....domain.session_events import Usage
-from .....domain.source_time import parse_source_time
 from .....projections.rendering import sendable
 from .....projections.rendering.tool_calls import make_distinct_id, sanitize_tool_name
 from ..fields import JsonDict, is_uuid
