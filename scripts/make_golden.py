@@ -458,7 +458,7 @@ def _takes_back(session: StoredSession) -> None:
     answered = session.append(ToolResult(tool_call_id="last", content="written", is_error=True))
     session.retract(answered.last, reason="it was not")
     said = session.append(Block.user("Oh no."), ToolResult(tool_call_id="last", content="not"))
-    session.rewind(said.first)
+    session.retract(after=said.first)
     session.append(ToolResult(tool_call_id="last", content="and now it is"))
     session.append(Block.user("A last question."))
 

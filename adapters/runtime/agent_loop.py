@@ -6,7 +6,7 @@ from dataclasses import replace
 from functools import partial
 from math import ceil
 from os import getpid
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar, Unpack, cast
 from uuid import uuid4
 
 from ...domain.compaction import derive_lineage_id
@@ -21,9 +21,7 @@ from ...domain.errors import (
 from ...domain.hooks import CompactionEventKind
 from ...domain.overflow import recognize_overflow
 from ...domain.policies.policy import find_warning, is_due
-from ...domain.session_events import Usage
 from ...projections.history_view import HistoryView
-from ...projections.rendering.catalog import RENDERERS
 from ..settings.policy_catalog import get_policy
 from ..storage.event_log.storage_errors import translate_storage_errors
 from .compaction.cancellation import Cancellation
@@ -39,7 +37,7 @@ from .compaction.prepared_boundary import (
 )
 from .compaction.snapshot import SessionSnapshot
 from .compaction.summary_chain import UnwrittenError
-from .sessions.session_log import SessionLog
+from .sessions.session_log import CallReport, SessionLog
 from .sessions.store_context import ShadowPolicies
 from .telemetry.activation import measure_preparation
 
@@ -97,33 +95,15 @@ class AgentLoop:
             return view
 
     def record_call(
-        self,
-        view: HistoryView,
-        *,
-        usage: Usage | None = None,
-        call_id: str | None = None,
-        model: str | None = None,
-        renderer: str = "neutral",
-        cost_usd: float | None = None,
-        latency_s: float | None = None,
-        stop_reason: str | None = None,
+        self, view: HistoryView, *, call_id: str | None = None, **call: Unpack[CallReport]
     ) -> None:
         """Record the model's answer to `view`: what was sent and what it cost.
 
         `usage` is what the provider reported; later token counts build on it. `renderer` is the
         format in which the view was sent, `stop_reason` why the model stopped.
         """
-        known = RENDERERS.get(renderer)
-        self.log.record_call(
-            view,
-            call_id=call_id or uuid4().hex,
-            renderer=known.label if known else renderer,
-            model=model or self.model,
-            usage=usage,
-            cost_usd=cost_usd,
-            latency_s=latency_s,
-            stop_reason=stop_reason,
-        )
+        call["model"] = call.get("model") or self.model
+        self.log.record_call(view, call_id or uuid4().hex, **call)
 
     def handle_overflow(self, error: object) -> HistoryView:
         """Compact after a provider refused the view as too long; return the view to send instead.
@@ -373,8 +353,10 @@ class AsyncAgentLoop:
     async def prepare(self) -> HistoryView:
         return await self._run_in_thread(self.loop.prepare)
 
-    async def record_call(self, view: HistoryView, **call: Any) -> None:
-        await self._run_in_thread(lambda: self.loop.record_call(view, **call))
+    async def record_call(
+        self, view: HistoryView, *, call_id: str | None = None, **call: Unpack[CallReport]
+    ) -> None:
+        await self._run_in_thread(partial(self.loop.record_call, view, call_id=call_id, **call))
 
     async def handle_overflow(self, error: object) -> HistoryView:
         return await self._run_in_thread(lambda: self.loop.handle_overflow(error))

@@ -67,8 +67,8 @@ def test_each_event_is_told_in_a_line(run: Run, address: str, talk: Path, served
     with open_store(address) as store:
         session = store.session("short")
         session.configure(title="Silt in the harbor")
-        words = [Block.user("What is silt? " * 99), Block.assistant("Mud. " * 99)]
-        session.append(*words * 4, Block.user("In a word?"))
+        blocks = [Block.user("What is silt? " * 99), Block.assistant("Mud. " * 99)]
+        session.append(*blocks * 4, Block.user("In a word?"))
         options = CompactionOptions(settings={"keep_tokens": "100"}, summarizers=[Away()])
         session.compact("reserve-headroom", options=options)
         session.log.compactor().decisions.record_failure("no model answered")
