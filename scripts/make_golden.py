@@ -50,9 +50,8 @@ from cutbank.adapters.storage.event_log.stored_row import ImportRow, StoredRow
 from cutbank.domain.blocks import Kind, Media, Native, Origin, Text
 from cutbank.domain.compaction import RECORDED_LINEAGE
 from cutbank.domain.compaction_events import Summary, Trigger, Trim
-from cutbank.domain.event import Event
+from cutbank.domain.event import Event, Record
 from cutbank.domain.ranges import Ranges
-from cutbank.domain.record import Record
 from cutbank.domain.session_events import (
     BlockAppended,
     RequestSettingsSet,

@@ -24,8 +24,8 @@ from ....domain.blocks import (
 )
 from ....domain.compaction import MAIN_LINEAGE
 from ....domain.errors import InvalidPositionError, InvalidSettingError
+from ....domain.event import find_unknown
 from ....domain.ranges import Ranges
-from ....domain.record import find_unknown
 from ....domain.settlement import BlockStatus, find_block_status
 from ....domain.token_estimate import estimate_block
 from ...runtime.sessions.block_lookup import RECALL_PAGE_EVENTS, RecalledBlock, read_recalled
