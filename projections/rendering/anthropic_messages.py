@@ -9,7 +9,7 @@ from typing import Any
 
 from ...domain.blocks import Kind, Media
 from ..view_content import ViewContent, ViewEntry
-from . import sendable, summary_message, tool_calls
+from . import sendable, summary_message
 from .exchanges import (
     OPENING_TEXT,
     Exchange,
@@ -18,8 +18,12 @@ from .exchanges import (
     find_speaker,
     group_exchanges,
     join_spoken_text,
+    list_answer_parts,
     list_block_content,
     read_native_item,
+    render_arguments,
+    render_definitions,
+    sanitize_tool_name,
 )
 from .sendable import JsonObject
 
@@ -60,7 +64,7 @@ def render_with_places(view: ViewContent) -> tuple[JsonObject, dict[int, JsonObj
     if view.system_prompt and view.system_prompt.strip():
         body["system"] = sendable.replace_half_characters(view.system_prompt)
     if view.tool_definitions:
-        body["tools"] = tool_calls.render_definitions(view, _PROVIDER)
+        body["tools"] = render_definitions(view, _PROVIDER)
     body["messages"] = messages
     return body, ends
 
@@ -72,7 +76,7 @@ def _render_messages(
     ends: dict[int, JsonObject] = {}
     offered = frozenset(
         tool["name"]
-        for tool in tool_calls.render_definitions(view, _PROVIDER)
+        for tool in render_definitions(view, _PROVIDER)
         if isinstance(tool, dict) and isinstance(tool.get("name"), str)
     )
     if view.summary:
@@ -166,8 +170,8 @@ def _render_call(call: ExchangeCall) -> JsonObject:
             return {
                 "type": "tool_use",
                 "id": call.id,
-                "name": tool_calls.sanitize_tool_name(call.name, _MAX_NAME_CHARS),
-                "input": tool_calls.render_arguments(call.entry),
+                "name": sanitize_tool_name(call.name, _MAX_NAME_CHARS),
+                "input": render_arguments(call.entry),
             }
 
 
@@ -176,7 +180,7 @@ def _render_result(call: ExchangeCall, offered: frozenset[str]) -> JsonObject:
         case {"type": "tool_result", "tool_use_id": call.id, "content": content} as item if content:
             return item
         case _:
-            parts = tool_calls.list_answer_parts(call.result, _PROVIDER)
+            parts = list_answer_parts(call.result, _PROVIDER)
             content = [_render_part(part, offered) for part in parts]
             result = {"type": "tool_result", "tool_use_id": call.id, "content": content}
             return {**result, "is_error": True} if call.is_error else result
