@@ -35,10 +35,10 @@ if TYPE_CHECKING:
     from .adapters.runtime.idle.idle_status import get_idle_status as get_idle_status
     from .adapters.runtime.importing.importer import import_transcripts as import_transcripts
     from .adapters.runtime.maintenance.maintenance import run_maintenance as run_maintenance
+    from .adapters.runtime.sessions.block_lookup import RecalledBlock as RecalledBlock
     from .adapters.runtime.sessions.context_meter import ContextMeasurement as ContextMeasurement
     from .adapters.runtime.sessions.context_meter import find_context_limit as find_context_limit
     from .adapters.runtime.sessions.context_meter import measure_context as measure_context
-    from .adapters.runtime.sessions.recall import RecalledBlock as RecalledBlock
     from .adapters.runtime.sessions.session_store import SessionStore as SessionStore
     from .adapters.runtime.sessions.stored_session import AppendResult as AppendResult
     from .adapters.runtime.sessions.stored_session import SessionInfo as SessionInfo
@@ -56,6 +56,7 @@ if TYPE_CHECKING:
     from .domain.blocks import ToolCall as ToolCall
     from .domain.blocks import ToolResult as ToolResult
     from .domain.compaction_events import Trigger as Trigger
+    from .domain.compaction_terms import PinRules as PinRules
     from .domain.errors import BacktestError as BacktestError
     from .domain.errors import CacheFileError as CacheFileError
     from .domain.errors import CompactionCancelledError as CompactionCancelledError
@@ -90,8 +91,7 @@ if TYPE_CHECKING:
     from .domain.models import ModelFacts as ModelFacts
     from .domain.models import ModelOverride as ModelOverride
     from .domain.models import Prices as Prices
-    from .domain.overflow.recognizer import recognize_overflow as recognize_overflow
-    from .domain.pins import PinRules as PinRules
+    from .domain.overflow import recognize_overflow as recognize_overflow
     from .domain.policies.contract import check_policy as check_policy
     from .domain.policies.pi import Pi as Pi
     from .domain.policies.policy import Policy as Policy
@@ -141,7 +141,7 @@ _NAMES = {
     "adapters.runtime.sessions.context_meter": (
         "ContextMeasurement find_context_limit measure_context"
     ),
-    "adapters.runtime.sessions.recall": "RecalledBlock",
+    "adapters.runtime.sessions.block_lookup": "RecalledBlock",
     "adapters.runtime.sessions.session_store": "SessionStore",
     "adapters.runtime.sessions.stored_session": "AppendResult SessionInfo StoredSession",
     "adapters.settings.load_settings": "load_settings",
@@ -164,8 +164,8 @@ _NAMES = {
     "domain.idle_rules": "IdleRules",
     "domain.item": "Item",
     "domain.models": "ModelFacts ModelOverride Prices",
-    "domain.overflow.recognizer": "recognize_overflow",
-    "domain.pins": "PinRules",
+    "domain.overflow": "recognize_overflow",
+    "domain.compaction_terms": "PinRules",
     "domain.policies.contract": "check_policy",
     "domain.policies.pi": "Pi",
     "domain.policies.policy": "Policy check_settings",

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypedDict, Unpac
 
 from pydantic import Field, JsonValue, field_serializer, field_validator
 
-from .record import Record
+from .event import Record
 
 
 class Kind(StrEnum):

@@ -5,9 +5,8 @@ from uuid import UUID
 
 from pydantic import Field, JsonValue
 
-from .event import Event
+from .event import BoundedCount, Event, Record, ReportedAmount
 from .ranges import Ranges
-from .record import BoundedCount, Record, ReportedAmount
 from .session_events import Usage
 
 

@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from datetime import UTC, datetime, time, timedelta, tzinfo
 
+_MINUTE = timedelta(minutes=1)
+
 
 @dataclass(frozen=True, slots=True)
 class QuietHours:
@@ -30,40 +32,14 @@ class QuietHours:
         On a day with a clock change, an hour that occurs twice is quiet twice, and a skipped hour
         is not waited for.
         """
-        over = self._find_end_after(at)
-        change = self._find_clock_change(at, over)
-        if change is None:
-            return over
-        # From the change on, decide again by the new offset.
-        return self.find_end(change) if self.is_quiet(change) else change
-
-    def _find_end_after(self, at: datetime) -> datetime:
-        """Return when the local clock next shows `ends`, ignoring clock changes."""
-        local = at.astimezone(self.zone)
-        day = local.date()
-        if self.ends <= local.time():
-            day += timedelta(days=1)
-        ends = datetime.combine(day, self.ends, self.zone)
-        while (over := ends.astimezone(UTC)) <= at:
-            # In the second pass of an hour that occurs twice.
-            ends = ends.replace(fold=1) if not ends.fold else ends + timedelta(days=1)
-        return over
-
-    def _find_clock_change(self, after: datetime, until: datetime) -> datetime | None:
-        """Return when the clocks change in between; None if they do not."""
-        before = self._get_offset(after)
-        if before == self._get_offset(until):
-            return None
+        after = at.astimezone(UTC)
+        # By the minute, since a clock may be changed in between; then to the exact instant.
+        while self.is_quiet(until := after + _MINUTE):
+            after = until
         while until - after > datetime.resolution:
             middle = after + (until - after) / 2
-            if self._get_offset(middle) == before:
-                after = middle
-            else:
-                until = middle
-        return until.astimezone(UTC)
-
-    def _get_offset(self, at: datetime) -> timedelta | None:
-        return at.astimezone(self.zone).utcoffset()
+            after, until = (middle, until) if self.is_quiet(middle) else (after, middle)
+        return until
 
 
 @dataclass(frozen=True, slots=True)

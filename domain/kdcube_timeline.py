@@ -1,7 +1,6 @@
 """Reads blocks as entries of kdcube's timeline: their types, authors, paths and texts."""
 
 import json
-from functools import lru_cache
 from json.encoder import encode_basestring_ascii
 from typing import Any
 
@@ -137,7 +136,6 @@ def _read_meta(known: dict[str, Any]) -> dict[str, Any]:
     return meta if isinstance(meta, dict) else {}
 
 
-@lru_cache(maxsize=4096)
 def _parse_entry(entry: str) -> dict[str, Any]:
     try:
         known = json.loads(entry)

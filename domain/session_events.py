@@ -3,9 +3,8 @@
 from pydantic import AwareDatetime, JsonValue
 
 from .blocks import Block, ToolCall, ToolResult
-from .event import Event
+from .event import Event, Record, ReportedAmount, ReportedCount
 from .ranges import Ranges
-from .record import Record, ReportedAmount, ReportedCount
 
 
 class Parent(Record):

@@ -15,9 +15,8 @@ from ..domain.compaction_events import (
     CompactionRequested,
     CompactionReverted,
 )
-from ..domain.event import Event
+from ..domain.event import Event, parse_source_time
 from ..domain.session_events import Ends, ModelCalled
-from ..domain.source_time import parse_source_time
 from .block_statuses import StatusSince
 from .read_models.timestamps import get_event_block
 from .replay.call_numbers import NumberedCall

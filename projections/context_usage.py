@@ -17,8 +17,7 @@ from ..domain.counting.token_calibration import (
     is_credible,
 )
 from ..domain.session_events import ModelCalled
-from .view_content import RecordedEvent, ViewEntry
-from .view_token_counts import TokenCounts
+from .view_content import RecordedEvent, TokenCounts, ViewEntry
 
 _MIN_ANSWER_SHARE = 0.5
 """A reported answer below this share of the logged one was counted while it streamed."""

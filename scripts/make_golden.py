@@ -50,9 +50,8 @@ from cutbank.adapters.storage.event_log.stored_row import ImportRow, StoredRow
 from cutbank.domain.blocks import Kind, Media, Native, Origin, Text
 from cutbank.domain.compaction import RECORDED_LINEAGE
 from cutbank.domain.compaction_events import Summary, Trigger, Trim
-from cutbank.domain.event import Event
+from cutbank.domain.event import Event, Record
 from cutbank.domain.ranges import Ranges
-from cutbank.domain.record import Record
 from cutbank.domain.session_events import (
     BlockAppended,
     RequestSettingsSet,
@@ -458,7 +457,7 @@ def _takes_back(session: StoredSession) -> None:
     answered = session.append(ToolResult(tool_call_id="last", content="written", is_error=True))
     session.retract(answered.last, reason="it was not")
     said = session.append(Block.user("Oh no."), ToolResult(tool_call_id="last", content="not"))
-    session.rewind(said.first)
+    session.retract(after=said.first)
     session.append(ToolResult(tool_call_id="last", content="and now it is"))
     session.append(Block.user("A last question."))
 

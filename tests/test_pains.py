@@ -25,7 +25,7 @@ from cutbank import (
 from cutbank.adapters.runtime.compaction.outcome import CompactionOutcome
 from cutbank.domain.blocks import Text
 from cutbank.domain.compaction_events import Trigger
-from cutbank.domain.pins import PinRules
+from cutbank.domain.compaction_terms import PinRules
 from cutbank.domain.session_events import Usage
 from cutbank.domain.summaries.summarizer import Draft, Material
 from cutbank.projections.rendering.catalog import render_view

@@ -6,7 +6,7 @@ from dataclasses import replace
 from functools import partial
 from math import ceil
 from os import getpid
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar, Unpack, cast
 from uuid import uuid4
 
 from ...domain.compaction import derive_lineage_id
@@ -21,25 +21,23 @@ from ...domain.errors import (
 from ...domain.hooks import CompactionEventKind
 from ...domain.overflow import recognize_overflow
 from ...domain.policies.policy import find_warning, is_due
-from ...domain.session_events import Usage
 from ...projections.history_view import HistoryView
-from ...projections.hook_payloads import context_warning
-from ...projections.rendering.catalog import RENDERERS
 from ..settings.policy_catalog import restore_policy
 from ..storage.event_log.storage_errors import translate_storage_errors
 from .compaction.cancellation import Cancellation
 from .compaction.compactor import MAX_REPLANS
+from .compaction.event_sink import context_warning
 from .compaction.options import CompactionRequest, LoopOptions
 from .compaction.outcome import CompactionOutcome, make_overflow_error
-from .compaction.planner import SessionSnapshot
 from .compaction.prepared_boundary import (
     PreparedView,
     prepare_boundary,
     read_prepared_view,
     serve_prepared,
 )
+from .compaction.snapshot import SessionSnapshot
 from .compaction.summary_chain import UnwrittenError
-from .sessions.session_log import SessionLog
+from .sessions.session_log import CallReport, SessionLog
 from .sessions.store_context import ShadowPolicies
 from .telemetry.activation import measure_preparation
 
@@ -97,33 +95,15 @@ class AgentLoop:
             return view
 
     def record_call(
-        self,
-        view: HistoryView,
-        *,
-        usage: Usage | None = None,
-        call_id: str | None = None,
-        model: str | None = None,
-        renderer: str = "neutral",
-        cost_usd: float | None = None,
-        latency_s: float | None = None,
-        stop_reason: str | None = None,
+        self, view: HistoryView, *, call_id: str | None = None, **call: Unpack[CallReport]
     ) -> None:
         """Record the model's answer to `view`: what was sent and what it cost.
 
         `usage` is what the provider reported; later token counts build on it. `renderer` is the
         format in which the view was sent, `stop_reason` why the model stopped.
         """
-        known = RENDERERS.get(renderer)
-        self.log.record_call(
-            view,
-            call_id=call_id or uuid4().hex,
-            renderer=known.label if known else renderer,
-            model=model or self.model,
-            usage=usage,
-            cost_usd=cost_usd,
-            latency_s=latency_s,
-            stop_reason=stop_reason,
-        )
+        call["model"] = call.get("model") or self.model
+        self.log.record_call(view, call_id or uuid4().hex, **call)
 
     def handle_overflow(self, error: object) -> HistoryView:
         """Compact after a provider refused the view as too long; return the view to send instead.
@@ -144,18 +124,18 @@ class AgentLoop:
             if overflow.limit:
                 self._lower_limit(overflow.limit)
             request = replace(self.request, trigger=Trigger.OVERFLOW, usage=overflow.tokens)
-            snapshot = self._compactor.planner.take_snapshot(request)
+            snapshot = self._compactor.take_snapshot(request)
             if overflow.tokens is None and snapshot.window.used_tokens < request.limit:
                 # The error gives no token count, but the request was larger than our estimate.
                 request = replace(request, usage=request.limit)
-                snapshot = self._compactor.planner.take_snapshot(request)
+                snapshot = self._compactor.take_snapshot(request)
             self.log.record_overflow(overflow.message, snapshot.view, model=self.model)
             if snapshot.was_compacted_for(Trigger.OVERFLOW):
                 raise make_overflow_error(
                     snapshot.window, overflow, self.model, "after it was compacted for it"
                 )
             if self._wait_for_background():
-                snapshot = self._compactor.planner.take_snapshot(request)
+                snapshot = self._compactor.take_snapshot(request)
             if swapped := self._serve_prepared(snapshot, request):
                 if swapped.is_enough:
                     return self._compactor.reader.read_view()
@@ -185,9 +165,9 @@ class AgentLoop:
             running.request()
 
     def _read_snapshot(self) -> tuple[SessionSnapshot, HistoryView]:
-        snapshot = self._compactor.planner.take_snapshot(self._automatic)
+        snapshot = self._compactor.take_snapshot(self._automatic)
         if snapshot.decided.requested and self._resume_request(snapshot):
-            snapshot = self._compactor.planner.take_snapshot(self._automatic)
+            snapshot = self._compactor.take_snapshot(self._automatic)
         if not self.options.auto:
             return snapshot, snapshot.view
         if not self._is_due(snapshot):
@@ -202,10 +182,10 @@ class AgentLoop:
             or self._compactor.decisions.read_state() != snapshot.decided
         ):
             # The boundary may also have been finished between the snapshot above and the wait.
-            snapshot = self._compactor.planner.take_snapshot(self._automatic)
+            snapshot = self._compactor.take_snapshot(self._automatic)
         swapped = self._serve_prepared(snapshot, self._automatic)
         if swapped is None and snapshot.decided.prepared:
-            snapshot = self._compactor.planner.take_snapshot(self._automatic)
+            snapshot = self._compactor.take_snapshot(self._automatic)
             if not self._is_due(snapshot):
                 return snapshot, snapshot.view  # another process served the prepared boundary
         if swapped is None and not self._is_futile(snapshot):
@@ -267,7 +247,7 @@ class AgentLoop:
             try:
                 is_served = serve_prepared(self._compactor, coming)
             except StalePlanError:  # another process decided at the same moment
-                snapshot = self._compactor.planner.take_snapshot(request)
+                snapshot = self._compactor.take_snapshot(request)
                 continue
             if not is_served:
                 return None
@@ -280,8 +260,7 @@ class AgentLoop:
         try:
             self._compact(self._automatic)
         except NothingToCompactError as nothing:
-            if self._compactor.decisions.read_state().futile == futile:
-                self._compactor.decisions.record_futile(nothing)
+            self._compactor.note_futile(nothing, futile)
         except (CompactionVetoedError, StalePlanError, UnwrittenError):
             pass  # vetoed, overtaken or without a summary: keep the view
 
@@ -337,9 +316,8 @@ class AgentLoop:
         if not left.activate:
             if self.log.context.preparations.is_running(self._lineage_id):
                 return False  # the work outlives its lease, e.g. after the machine was asleep
-            self._compactor.decisions.give_up(
-                requested, "the process that prepared the boundary has died"
-            )
+            why = "the process that prepared the boundary has died"
+            self._compactor.decisions.record_failure(why, request_version=requested)
             return True
         if left.by is not None:
             return False  # other workers take over later; this agent should not wait
@@ -362,7 +340,7 @@ class AgentLoop:
             why = f"the process that began it has died, and it cannot be taken over: {error}"
         except StalePlanError:
             pass  # another process was faster, and its decision ended the request
-        self._compactor.decisions.give_up(requested, why)
+        self._compactor.decisions.record_failure(why, request_version=requested)
         return True
 
 
@@ -375,8 +353,10 @@ class AsyncAgentLoop:
     async def prepare(self) -> HistoryView:
         return await self._run_in_thread(self.loop.prepare)
 
-    async def record_call(self, view: HistoryView, **call: Any) -> None:
-        await self._run_in_thread(lambda: self.loop.record_call(view, **call))
+    async def record_call(
+        self, view: HistoryView, *, call_id: str | None = None, **call: Unpack[CallReport]
+    ) -> None:
+        await self._run_in_thread(partial(self.loop.record_call, view, call_id=call_id, **call))
 
     async def handle_overflow(self, error: object) -> HistoryView:
         return await self._run_in_thread(lambda: self.loop.handle_overflow(error))

@@ -15,14 +15,14 @@ from pydantic import (
 )
 
 from ...domain.blocks import Kind
+from ...domain.compaction_terms import PinRules
 from ...domain.errors import InvalidSettingError
 from ...domain.models import CONTEXT_BY_BETA
-from ...domain.pins import PinRules
 from ...domain.policies.catalog import DEFAULT_POLICY
 from ...domain.policies.policy import get_presets, parse_values
 from ...domain.policies.scored_pruning import ScoredPruning
 from ...domain.settings import make_section, section_setting
-from ...domain.tool_result_size import MIN_SHOWN_TOKENS
+from ...domain.trims import MIN_SHOWN_TOKENS
 from .policy_catalog import find_policy_class, get_policy, list_policy_names, list_unusable
 from .section import (
     FileSection,

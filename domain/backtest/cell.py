@@ -4,8 +4,8 @@ from enum import StrEnum
 
 from pydantic import Field, JsonValue
 
+from ..event import Record
 from ..fidelity.scores import Scores
-from ..record import Record
 
 
 class CellOutcome(StrEnum):

@@ -2,7 +2,7 @@
 
 from typing import Self
 
-from ..record import Record
+from ..event import Record
 
 
 class Scores(Record):

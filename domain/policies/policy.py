@@ -9,10 +9,10 @@ from typing import Any, ClassVar, Protocol, TypeVar
 from pydantic import ValidationError
 
 from ..compaction_events import Trigger
+from ..context_limit import PruningResult, Utilization
 from ..errors import InvalidSettingError, NothingToCompactError
 from ..item import Item
 from ..settings import QUIRK, list_settings, make_section, setting
-from ..utilization import PruningResult, Utilization
 from ..window import Plan, Window
 
 

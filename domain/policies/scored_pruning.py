@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 from ..blocks import Kind
 from ..compaction_events import Trigger
+from ..context_limit import LevelMarks, PruningResult, UsageLevel, Utilization
 from ..counting.estimators import QBIT_ESTIMATOR, Estimator, SizeUnit, configure_estimator
 from ..errors import NothingToCompactError
 from ..item import Item
@@ -15,7 +16,6 @@ from ..messages import group_messages
 from ..ranges import Ranges
 from ..settings import setting
 from ..token_estimate import estimate_text
-from ..utilization import LevelMarks, PruningResult, UsageLevel, Utilization
 from ..window import Plan, Window
 from .policy import check_settings, quirk, token_setting
 from .weighed_messages import ProtectionUnit, PruningChoice, WeighedMessages, choose_leaving

@@ -3,9 +3,8 @@
 from datetime import UTC, datetime, timedelta
 
 from ...domain.blocks import AnyBlock
-from ...domain.event import Event
+from ...domain.event import Event, parse_source_time
 from ...domain.session_events import BlockAppended, ToolCalled, ToolReturned
-from ...domain.source_time import parse_source_time
 
 
 def format_timestamp(time: datetime) -> str:

@@ -1,8 +1,15 @@
-"""Renders a view as the body of an Anthropic Messages request."""
+"""Renders a view as the body of an Anthropic Messages request, with cache marks or without.
+
+Marks are on the last tool, the system prompt and two blocks near the tail: four, the API's maximum.
+Apart from them both requests are equal.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 from ...domain.blocks import Kind, Media
 from ..view_content import ViewContent, ViewEntry
-from . import sendable, summary_message, tool_calls
+from . import sendable, summary_message
 from .exchanges import (
     OPENING_TEXT,
     Exchange,
@@ -11,8 +18,12 @@ from .exchanges import (
     find_speaker,
     group_exchanges,
     join_spoken_text,
+    list_answer_parts,
     list_block_content,
     read_native_item,
+    render_arguments,
+    render_definitions,
+    sanitize_tool_name,
 )
 from .sendable import JsonObject
 
@@ -53,7 +64,7 @@ def render_with_places(view: ViewContent) -> tuple[JsonObject, dict[int, JsonObj
     if view.system_prompt and view.system_prompt.strip():
         body["system"] = sendable.replace_half_characters(view.system_prompt)
     if view.tool_definitions:
-        body["tools"] = tool_calls.render_definitions(view, _PROVIDER)
+        body["tools"] = render_definitions(view, _PROVIDER)
     body["messages"] = messages
     return body, ends
 
@@ -65,7 +76,7 @@ def _render_messages(
     ends: dict[int, JsonObject] = {}
     offered = frozenset(
         tool["name"]
-        for tool in tool_calls.render_definitions(view, _PROVIDER)
+        for tool in render_definitions(view, _PROVIDER)
         if isinstance(tool, dict) and isinstance(tool.get("name"), str)
     )
     if view.summary:
@@ -159,8 +170,8 @@ def _render_call(call: ExchangeCall) -> JsonObject:
             return {
                 "type": "tool_use",
                 "id": call.id,
-                "name": tool_calls.sanitize_tool_name(call.name, _MAX_NAME_CHARS),
-                "input": tool_calls.render_arguments(call.entry),
+                "name": sanitize_tool_name(call.name, _MAX_NAME_CHARS),
+                "input": render_arguments(call.entry),
             }
 
 
@@ -169,7 +180,7 @@ def _render_result(call: ExchangeCall, offered: frozenset[str]) -> JsonObject:
         case {"type": "tool_result", "tool_use_id": call.id, "content": content} as item if content:
             return item
         case _:
-            parts = tool_calls.list_answer_parts(call.result, _PROVIDER)
+            parts = list_answer_parts(call.result, _PROVIDER)
             content = [_render_part(part, offered) for part in parts]
             result = {"type": "tool_result", "tool_use_id": call.id, "content": content}
             return {**result, "is_error": True} if call.is_error else result
@@ -243,3 +254,65 @@ def _begins_with_thinking(messages: list[JsonObject]) -> bool:
         elif all(block["type"] != "tool_result" for block in message["content"]):
             break
     return first is None or first in THINKING_TYPES
+
+
+_BLOCKS_BEFORE_TAIL = 3
+"""How many blocks before the end the earlier point is: usually the later point of the previous
+call, so that a request finds what the last one wrote."""
+_CACHE_MARK = "cache_control"
+_SHORT_LIVED_MARK: JsonObject = {"type": "ephemeral"}
+
+
+def render_cached(view: ViewContent) -> JsonObject:
+    """Return the request's body with its marks, and without any recorded ones.
+
+    A mark in the session's settings for the whole request sets the lifetime: it moves to the
+    blocks, because the API would count it as a fifth.
+    """
+    body, ends = render_with_places(view)
+    asked = body.pop(_CACHE_MARK, None)
+    mark = asked if isinstance(asked, dict) and asked else _SHORT_LIVED_MARK
+    _clear_marks(body.get("tools", ()))
+    for message in body["messages"]:
+        _clear_marks(message["content"])
+    tools = [tool for tool in body.get("tools", ()) if isinstance(tool, dict)]
+    # A tool that is loaded later cannot be marked.
+    if at_once := [tool for tool in tools if not tool.get("defer_loading")]:
+        at_once[-1][_CACHE_MARK] = dict(mark)
+    if "system" in body:
+        body["system"] = [{"type": "text", "text": body["system"], _CACHE_MARK: dict(mark)}]
+    messages = {entry.position: entry.block.message_id for entry in view.entries}
+    pieces = list(ends.values())
+    for point in find_cache_points([messages.get(position) for position in ends]):
+        # Thinking cannot be marked.
+        markable = [end for end in pieces[: point + 1] if end["type"] not in THINKING_TYPES]
+        if markable:
+            markable[-1][_CACHE_MARK] = dict(mark)
+    return body
+
+
+def find_cache_points(paths: Sequence[str | None]) -> tuple[int, ...]:
+    """Return the indices of the blocks with a cache point, in order, given each block's path.
+
+    Adjacent blocks of one path belong together, and the point moves to the last of them. There are
+    two points, one if both are on the last block, and none without blocks.
+    """
+    if not paths:
+        return ()
+    last = len(paths) - 1
+    point = max(last + 1 - _BLOCKS_BEFORE_TAIL, 0)
+    while point < last and paths[point] and paths[point + 1] == paths[point]:
+        point += 1
+    return tuple(sorted({point, last}))
+
+
+def _clear_marks(pieces: Iterable[Any]) -> None:
+    """Remove marks from content, also within results and documents."""
+    for piece in pieces:
+        if not isinstance(piece, dict):
+            continue
+        piece.pop(_CACHE_MARK, None)
+        for holder in (piece, piece.get("source")):
+            content = holder.get("content") if isinstance(holder, dict) else None
+            if isinstance(content, list):
+                _clear_marks(content)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Required, TypedDict
 
 from ...domain.errors import InvalidSettingError
 from ..view_content import ViewContent
-from . import anthropic_cached, anthropic_messages, neutral, openai_chat, openai_responses
+from . import anthropic_messages, neutral, openai_chat, openai_responses
 from .sendable import JsonObject
 from .summary_message import escape_foreign_summaries
 
@@ -44,7 +44,7 @@ def _escape_foreign_summaries(render: RenderFunction) -> RenderFunction:
 
 PLAIN_RENDERERS: dict[str, RenderFunction] = {
     "anthropic": anthropic_messages.render,
-    "anthropic-cached": anthropic_cached.render,
+    "anthropic-cached": anthropic_messages.render_cached,
     "openai-chat": openai_chat.render,
     "openai-responses": openai_responses.render,
 }

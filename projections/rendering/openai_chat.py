@@ -4,7 +4,7 @@ from itertools import groupby
 
 from ...domain.blocks import Kind, Media
 from ..view_content import ViewContent, ViewEntry
-from . import sendable, summary_message, tool_calls
+from . import sendable, summary_message
 from .exchanges import (
     OPENING_TEXT,
     Exchange,
@@ -12,7 +12,11 @@ from .exchanges import (
     find_speaker,
     group_exchanges,
     join_spoken_text,
+    list_answer_parts,
     list_block_content,
+    render_arguments_text,
+    render_definitions,
+    sanitize_tool_name,
 )
 from .sendable import JsonObject
 
@@ -25,7 +29,7 @@ def render(view: ViewContent) -> JsonObject:
     """Return the request's body, without thinking; it shares nothing with the view."""
     body: JsonObject = sendable.copy_value(view.request_settings)
     if view.tool_definitions:
-        body["tools"] = tool_calls.render_definitions(view, _PROVIDER)
+        body["tools"] = render_definitions(view, _PROVIDER)
     messages: list[JsonObject] = []
     if view.summary:
         messages.append(_make_user_message([_make_text(summary_message.render_summary(view))]))
@@ -65,8 +69,8 @@ def _render_model_message(exchange: Exchange) -> list[JsonObject]:
 
 def _render_call(call: ExchangeCall) -> JsonObject:
     function = {
-        "name": tool_calls.sanitize_tool_name(call.name, _MAX_NAME_CHARS),
-        "arguments": tool_calls.render_arguments_text(call.entry),
+        "name": sanitize_tool_name(call.name, _MAX_NAME_CHARS),
+        "arguments": render_arguments_text(call.entry),
     }
     return {"id": call.id, "type": "function", "function": function}
 
@@ -77,7 +81,7 @@ def _render_results(calls: list[ExchangeCall]) -> list[JsonObject]:
     attached: list[JsonObject] = []
     for call in calls:
         lines: list[str] = []
-        for part in tool_calls.list_answer_parts(call.result, _PROVIDER):
+        for part in list_answer_parts(call.result, _PROVIDER):
             if isinstance(part, str):
                 lines.append(part)
             elif isinstance(part, Media):

@@ -2,7 +2,7 @@
 
 from ...domain.blocks import Kind, Media
 from ..view_content import ViewContent, ViewEntry
-from . import sendable, summary_message, tool_calls
+from . import sendable, summary_message
 from .exchanges import (
     OPENING_TEXT,
     Exchange,
@@ -10,8 +10,12 @@ from .exchanges import (
     find_speaker,
     group_exchanges,
     join_spoken_text,
+    list_answer_parts,
     list_block_content,
     read_native_item,
+    render_arguments_text,
+    render_definitions,
+    sanitize_tool_name,
 )
 from .sendable import JsonObject
 
@@ -31,7 +35,7 @@ def render(view: ViewContent) -> JsonObject:
     if view.system_prompt and view.system_prompt.strip():
         body["instructions"] = sendable.replace_half_characters(view.system_prompt)
     if view.tool_definitions:
-        body["tools"] = tool_calls.render_definitions(view, _PROVIDER)
+        body["tools"] = render_definitions(view, _PROVIDER)
     items: list[JsonObject] = []
     if view.summary:
         items.append(_make_message("user", [_make_text(summary_message.render_summary(view))]))
@@ -95,8 +99,8 @@ def _render_call(call: ExchangeCall, item: JsonObject | None) -> JsonObject:
     return {
         "type": "function_call",
         "call_id": call.id,
-        "name": tool_calls.sanitize_tool_name(call.name, _MAX_NAME_CHARS),
-        "arguments": tool_calls.render_arguments_text(call.entry),
+        "name": sanitize_tool_name(call.name, _MAX_NAME_CHARS),
+        "arguments": render_arguments_text(call.entry),
     }
 
 
@@ -112,7 +116,7 @@ def _render_result(call: ExchangeCall, kind: str, sent_ids: set[str]) -> JsonObj
     kind = f"{kind}_output"
     if item and item["type"] == kind and item.get("call_id") == call.id and "output" in item:
         return item
-    parts = tool_calls.list_answer_parts(call.result, _PROVIDER)
+    parts = list_answer_parts(call.result, _PROVIDER)
     words = [part for part in parts if isinstance(part, str)]
     is_plain = len(words) == len(parts)
     output = "\n".join(words) if is_plain else [_render_part(part) for part in parts]

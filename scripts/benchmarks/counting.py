@@ -26,7 +26,7 @@ from cutbank.domain.session_events import ModelCalled
 from cutbank.projections.compaction_window import make_window
 from cutbank.projections.context_usage import ContextUsageTracker
 from cutbank.projections.history_view import HistoryFold
-from cutbank.projections.view_token_counts import TokenCounts
+from cutbank.projections.view_content import TokenCounts
 
 from .figure import Figure, Found, Options
 from .timing import alone

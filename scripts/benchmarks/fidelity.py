@@ -9,7 +9,7 @@ from cutbank.adapters.analysis.backtest.worker import COLLECT_AFTER_BLOCKS
 from cutbank.adapters.analysis.replaying.recordings import read_recording
 from cutbank.adapters.runtime.sessions.session_store import open_store
 from cutbank.adapters.settings.policy_catalog import get_policy
-from cutbank.domain.compaction_terms import CompactionTerms
+from cutbank.domain.compaction_terms import CompactionTerms, PinRules
 from cutbank.domain.fidelity.fidelity_measure import FidelityMeasure, compute_own_bound
 from cutbank.domain.fidelity.later_references import (
     find_canonical_boundaries,
@@ -18,7 +18,6 @@ from cutbank.domain.fidelity.later_references import (
 from cutbank.domain.fidelity.rows import WHOLE_HISTORY, SessionRows, ViewSegment
 from cutbank.domain.fidelity.session_reading import SessionReading
 from cutbank.domain.fidelity.visibility import SessionVisibility
-from cutbank.domain.pins import PinRules
 from cutbank.projections.replay.policy_decider import PolicyDecider
 from cutbank.projections.replay.recorded_rows import make_session_rows
 from cutbank.projections.replay.recording import Recording

@@ -11,8 +11,7 @@ from cutbank import SessionStore, StoredSession
 from cutbank.adapters.analysis.replaying.recordings import read_recording
 from cutbank.adapters.runtime.sessions.session_store import open_store
 from cutbank.adapters.settings.policy_catalog import get_policy
-from cutbank.domain.compaction_terms import CompactionTerms
-from cutbank.domain.pins import PinRules
+from cutbank.domain.compaction_terms import CompactionTerms, PinRules
 from cutbank.domain.summaries.extractive import ExtractiveSummarizer
 from cutbank.domain.summaries.simple_summarizers import SizedSummarizer
 from cutbank.projections.replay.policy_decider import PolicyDecider

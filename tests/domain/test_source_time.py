@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta, timezone
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cutbank.domain.source_time import parse_source_time
+from cutbank.domain.event import parse_source_time
 
 SINCE, UNTIL = datetime(1990, 1, 1), datetime(3000, 1, 1)  # noqa: DTZ001 - zones are added
 ZONES = st.integers(-14 * 60, 14 * 60).map(lambda east: timezone(timedelta(minutes=east)))

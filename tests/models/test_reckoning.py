@@ -16,7 +16,7 @@ from cutbank import (
     ToolResult,
 )
 from cutbank.adapters.runtime.compaction.options import CompactionRequest
-from cutbank.adapters.runtime.compaction.planner import Planner
+from cutbank.adapters.runtime.compaction.snapshot import SessionSnapshot
 from cutbank.adapters.storage.view_reader import ViewReader
 from cutbank.domain.blocks import Native
 from cutbank.domain.counting.token_calibration import FRAME_TOKENS, ContentKind
@@ -33,7 +33,7 @@ def words(tokens: int) -> str:
 
 
 def shown(session: StoredSession, reader: ViewReader) -> Window:
-    return Planner(session.log.events, reader).take_snapshot(CompactionRequest(Keep(1))).window
+    return SessionSnapshot(session.log.events, reader, CompactionRequest(Keep(1))).window
 
 
 def window(session: StoredSession) -> Window:

@@ -12,6 +12,7 @@ from worded_windows import make_plan, make_window
 
 from cutbank import Block, CompactionOptions, StoredSession, ToolCall, ToolResult
 from cutbank.adapters.models.vocabularies import get_counter
+from cutbank.adapters.runtime.compaction.event_sink import of_boundary, said_trigger
 from cutbank.adapters.runtime.compaction.from_settings import make_compaction_request
 from cutbank.adapters.runtime.compaction.hook_commands import to_hook_input
 from cutbank.adapters.settings.compaction_settings import CompactionSettings
@@ -30,7 +31,6 @@ from cutbank.domain.summaries.templates import ClaudeSdkTemplate
 from cutbank.domain.token_estimate import CharacterEstimate
 from cutbank.domain.window import Window
 from cutbank.projections.history_view import HistoryView
-from cutbank.projections.hook_payloads import of_boundary, said_trigger
 
 BETA = "context-1m-2025-08-07"
 LISTED = ("claude-sonnet-4-5-20250929", "claude-opus-4-5-20250514", "claude-haiku-4-5-20251001")

@@ -22,12 +22,12 @@ from cutbank.adapters.settings.compaction_settings import (
 from cutbank.adapters.settings.load_settings import load_settings
 from cutbank.adapters.settings.settings import Settings
 from cutbank.domain.blocks import Media, Text
+from cutbank.domain.context_limit import Utilization
 from cutbank.domain.errors import InvalidSettingError
 from cutbank.domain.hooks import CompactionEvent, CompactionEventKind
 from cutbank.domain.policies.reserve_headroom import ReserveHeadroom
 from cutbank.domain.policies.scored_pruning import ScoredPruning
-from cutbank.domain.tool_result_size import count_byte_tokens
-from cutbank.domain.utilization import Utilization
+from cutbank.domain.trims import count_byte_tokens
 
 POLICY = ScoredPruning(reserved_system_tokens=0, reserved_response_tokens=0)
 UNPINNED = PinSettings(first_prompt=False, kinds=())
@@ -40,7 +40,7 @@ def measured(session: StoredSession, limit: int = 1_000_000) -> ContextMeasureme
 def level(session: StoredSession) -> Utilization:
     """What the policy takes to be in use."""
     order = make_compaction_request(session.log.settings, None, limit=1_000_000)
-    return POLICY.measure_level(session.log.compactor().planner.take_snapshot(order).window)
+    return POLICY.measure_level(session.log.compactor().take_snapshot(order).window)
 
 
 def loop_at(session: StoredSession, share: float) -> AgentLoop:

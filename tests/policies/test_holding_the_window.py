@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 import cutbank
 from cutbank import Block, StoredSession, ToolCall, ToolResult
 from cutbank.domain.blocks import Kind
+from cutbank.domain.compaction_terms import PinRules
 from cutbank.domain.item import Item
-from cutbank.domain.pins import PinRules
 from cutbank.domain.policies.reserve_headroom import ReserveHeadroom
 
 Act = tuple[str, int]

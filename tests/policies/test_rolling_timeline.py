@@ -62,6 +62,9 @@ def test_recent_turns_that_just_fit_into_the_room_stay_by_the_rules() -> None:
     for limit, turn_start in ((80, 3), (79, 0)):
         plan = make_plan(policy, window("u a u=30 a=10 u=30 a=10", limit=limit))
         assert plan.template == policy.make_template(turn_start), limit
+    # Where the rules remove nothing, too, though the share alone would keep less.
+    by_messages = replace(policy, keeps=0.3, budget_counts="messages")
+    assert [cut("u u=30 d u", by_messages, limit=limit) for limit in (50, 49)] == [2, 3]
 
 
 @pytest.mark.claim("S0.21", "S0.22")

@@ -9,7 +9,7 @@ from recorded_views import Talk, thought
 from vector_files import FOLDERS, lines_of
 
 from cutbank.domain.blocks import Block, Native, NativePart, ToolCall, ToolResult
-from cutbank.projections.rendering.anthropic_cached import find_cache_points
+from cutbank.projections.rendering.anthropic_messages import find_cache_points
 from cutbank.projections.rendering.catalog import render_view
 
 MARK = {"type": "ephemeral"}

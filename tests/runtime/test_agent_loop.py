@@ -16,9 +16,9 @@ from cutbank import AsyncAgentLoop, Block, LoopOptions, StoredSession, ToolCall,
 from cutbank.adapters.runtime.agent_loop import AgentLoop
 from cutbank.adapters.runtime.sessions.session_store import SessionStore
 from cutbank.domain.compaction_events import Trigger
+from cutbank.domain.compaction_terms import PinRules
 from cutbank.domain.errors import CompactionCancelledError, ContextOverflowError
 from cutbank.domain.hooks import CompactionEvent, CompactionEventKind, Veto, ViewStats
-from cutbank.domain.pins import PinRules
 from cutbank.domain.session_events import Parent, Usage
 from cutbank.domain.summaries.summarizer import Draft, Material
 from cutbank.projections.history_view import HistoryView
@@ -303,7 +303,7 @@ def begin_and_die(session: StoredSession, **how: Any) -> int:
     """Record a request whose process does no more."""
     order = replace(session.loop(limit=LIMIT).request, **how)
     compactor = session.log.compactor()
-    planned = compactor.planner.plan(order)
+    planned = compactor.plan(order)
     assert isinstance(planned, PlannedCompaction)
     return compactor.decisions.record_request(order, planned)
 

@@ -81,7 +81,7 @@ def test_tokens_are_counted_as_the_settings_say(settled: Settled) -> None:
     session.append(Block.user("a" * 400))  # a run of one letter is far less than 100 tokens
     order = session.loop(limit=8_000).request
 
-    assert session.log.compactor().planner.take_snapshot(order).window.tokens < 80
+    assert session.log.compactor().take_snapshot(order).window.tokens < 80
 
 
 def test_a_mistake_is_said_when_the_first_compaction_asks(settled: Settled) -> None:

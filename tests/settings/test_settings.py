@@ -17,9 +17,9 @@ from cutbank.adapters.settings.load_settings import load_settings
 from cutbank.adapters.settings.section import has_key, is_key_name, show_value
 from cutbank.adapters.settings.settings import IdleSettings, Settings
 from cutbank.domain.blocks import Kind
+from cutbank.domain.compaction_terms import PinRules
 from cutbank.domain.errors import InvalidSettingError
 from cutbank.domain.idle_rules import IdleRules, QuietHours
-from cutbank.domain.pins import PinRules
 from cutbank.domain.policies.reserve_headroom import ReserveHeadroom
 from cutbank.domain.settings import Section, list_settings
 

@@ -36,9 +36,8 @@ from cutbank.adapters.storage.event_log.event_mapper import (
 )
 from cutbank.adapters.storage.event_log.stored_row import StoredRow, matches_keyed_hash
 from cutbank.adapters.storage.sqlite import sqlite_schema
-from cutbank.domain.event import Event
+from cutbank.domain.event import Event, Record
 from cutbank.domain.ranges import Ranges
-from cutbank.domain.record import Record
 
 FOLDER = Path(__file__).parent / "golden"
 ROWS = sorted(FOLDER.glob("*.jsonl"))

@@ -12,9 +12,8 @@ from pydantic import AwareDatetime, JsonValue
 from cutbank.adapters.storage.event_log.event_mapper import MIN_BODY_BYTES, ZstdCompressor
 from cutbank.domain import compaction_events, session_events
 from cutbank.domain.blocks import Kind, ToolCall, ToolResult
-from cutbank.domain.event import Event
+from cutbank.domain.event import Event, Record
 from cutbank.domain.ranges import Ranges
-from cutbank.domain.record import Record
 
 EVENTS = [
     thing

@@ -47,7 +47,7 @@ def _do(session: StoredSession, act: str, n: int) -> None:
         case "revert":
             session.revert()
         case "rewind":
-            session.rewind(max(1, session.position - n))
+            session.retract(after=max(1, session.position - n))
         case "pin":
             session.pin(n)
         case "hide":

@@ -183,7 +183,7 @@ class Agent:
 
     def _try_rewind(self, to: int) -> None:
         with suppress(InvalidPositionError):  # nothing stands behind it
-            self.session.rewind(to)
+            self.session.retract(after=to)
 
 
 @contextmanager

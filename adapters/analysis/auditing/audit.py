@@ -23,7 +23,7 @@ from ....projections.audit_entries import (
 from ....projections.block_statuses import StatusIndex, ViewEpoch, list_view_epochs
 from ....projections.replay.call_numbers import NumberedCall
 from ....projections.view_content import Coordinate, RecordedEvent
-from ...runtime.sessions.recall import make_recalled
+from ...runtime.sessions.block_lookup import make_recalled
 from ...runtime.sessions.stored_session import StoredSession
 from ...storage.compaction_sizes import measure_compactions
 from ...storage.event_log.storage_errors import translate_storage_errors

@@ -14,14 +14,14 @@ from ....domain.compaction import derive_lineage_id
 from ....domain.compaction_events import CompactBoundary, Summary
 from ....domain.compaction_terms import CompactionTerms
 from ....domain.errors import InvalidSettingError
-from ....domain.hooks import CompactionEvent, CompactionEventKind
+from ....domain.hooks import CompactionEventKind
 from ....domain.policies.policy import Policy
 from ....domain.ranges import Ranges
 from ....projections.replay.policy_decider import ContinuedLineage, PolicyDecider
 from ....projections.replay.recording import RecordedCall
 from ....projections.replay.replay_fold import ReplayFold
 from ....projections.view_content import RecordedEvent
-from ...runtime.compaction.event_sink import notify_listeners
+from ...runtime.compaction.event_sink import CompactionEventSink
 from ...runtime.compaction.options import LoopOptions
 from ...runtime.sessions.session_log import SessionLog
 from ...runtime.sessions.store_context import StoreContext
@@ -176,16 +176,15 @@ class ShadowWorker:
                 )
                 with self._changing:
                     self._dropped.add(shadow)
-                failed = CompactionEvent(
+                sink = CompactionEventSink(
+                    session.log.listeners, session.key, session.namespace, shadow.lineage
+                )
+                sink.notify(
                     CompactionEventKind.FAILED,
-                    session.key,
-                    session.namespace,
-                    shadow.lineage,
                     policy=shadow.terms.policy.name,
                     reason=str(error),
                     error=type(error).__name__,
                 )
-                notify_listeners(session.log.listeners, failed)
 
 
 @dataclass(frozen=True)

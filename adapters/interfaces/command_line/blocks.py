@@ -24,11 +24,11 @@ from ....domain.blocks import (
 )
 from ....domain.compaction import MAIN_LINEAGE
 from ....domain.errors import InvalidPositionError, InvalidSettingError
+from ....domain.event import find_unknown
 from ....domain.ranges import Ranges
-from ....domain.record import find_unknown
 from ....domain.settlement import BlockStatus, find_block_status
 from ....domain.token_estimate import estimate_block
-from ...runtime.sessions.recall import RECALL_PAGE_EVENTS, RecalledBlock, read_recalled
+from ...runtime.sessions.block_lookup import RECALL_PAGE_EVENTS, RecalledBlock, read_recalled
 from ...runtime.sessions.stored_session import StoredSession
 from ...storage.view_reader import ViewReader
 from .printing import format_count

@@ -22,7 +22,7 @@ from ....projections.view_content import ViewEntry
 from ...analysis.verifier import verify
 from ...runtime.compaction.outcome import CompactionOutcome
 from ...runtime.importing.importer import import_path
-from ...runtime.sessions.recall import RecalledBlock
+from ...runtime.sessions.block_lookup import RecalledBlock
 from ...runtime.sessions.session_store import SessionStore
 from ...runtime.sessions.stored_session import StoredSession
 from ...transcripts.reports import VerificationReport

@@ -1,10 +1,10 @@
 """Implements the calls of an agent's loop, for shell scripts, and `meter` for status bars."""
 
+from ....domain.context_limit import Color
 from ....domain.session_events import Usage
-from ....domain.utilization import Color
 from ....projections.history_view import HistoryView
-from ....projections.hook_payloads import stats
 from ...runtime.agent_loop import AgentLoop
+from ...runtime.compaction.event_sink import stats
 from ...runtime.sessions.context_meter import measure_context
 from ..command_line.options import LINEAGE, REQUEST_FORMAT, SESSION, STDIN_WORD, read_input_text
 from ..command_line.printing import format_bar, pick, print_answer, print_json, print_text

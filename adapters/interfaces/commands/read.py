@@ -8,7 +8,7 @@ import typer
 
 from ....domain.compaction import MAIN_LINEAGE
 from ...analysis.auditing.diffs import find_compaction_number
-from ...runtime.sessions.recall import RecalledBlock
+from ...runtime.sessions.block_lookup import RecalledBlock
 from ..command_line.blocks import (
     BlockLog,
     LoggedBlock,

@@ -19,7 +19,7 @@ from ....domain.errors import (
     NothingToCompactError,
     StalePlanError,
 )
-from ....domain.hooks import CompactionEvent, CompactionEventKind, Listener, ViewStats
+from ....domain.hooks import CompactionEventKind, Listener, ViewStats
 from ....domain.policies.policy import describe_pruning
 from ....domain.ranges import Ranges
 from ....domain.session_events import BlockAppended
@@ -27,13 +27,22 @@ from ....domain.summaries.gate import check_draft
 from ....domain.summaries.simple_summarizers import NoticeSummarizer
 from ....domain.summaries.summarizer import Draft, Material
 from ....domain.window import Window
-from ....projections.hook_payloads import of_boundary
-from ....projections.planned_compaction import PlannedCompaction, check_gain, reuse_summary
+from ....projections.planned_compaction import (
+    PlannedCompaction,
+    check_gain,
+    plan_compaction,
+    reuse_summary,
+)
 from ...storage.event_log.event_store import EventStore
 from ...storage.view_reader import ViewReader
 from ..telemetry.activation import make_compaction_watch
 from .cancellation import Cancellation
-from .event_sink import CompactionEventSink, Notify, ignore_event, notify_listeners
+from .event_sink import (
+    CompactionEventSink,
+    Notify,
+    ignore_event,
+    of_boundary,
+)
 from .lineage_writer import LineageWriter
 from .options import CompactionRequest
 from .outcome import (
@@ -43,7 +52,7 @@ from .outcome import (
     make_outcome,
     make_stored_outcome,
 )
-from .planner import Planner
+from .snapshot import SessionSnapshot
 from .summary_chain import AcceptedDraft, SummaryChain, UnwrittenError
 
 NON_FAILURES = (
@@ -76,7 +85,6 @@ class Compactor:
     ) -> None:
         self.store = store
         self.reader = reader
-        self.planner = Planner(store, reader)
         self.decisions = LineageWriter(store, reader)
         self.listeners = listeners
 
@@ -111,10 +119,10 @@ class Compactor:
             if request.by is not None:
                 # While another worker holds the lease, do not run hooks and policies.
                 self.decisions.check_free(request)
-            planned = self.planner.plan(request)
+            planned = self.plan(request)
             if isinstance(planned, Window):
                 return make_idle_outcome(request, planned)
-            sink = CompactionEventSink(listeners, self.reader, request, planned)
+            sink = self._begin_events(listeners, request, planned)
             request, planned = self._apply_hooks(sink, request, planned)
             request_version = self.decisions.record_request(request, planned)
         except Exception as error:  # a user's policy may raise anything
@@ -130,18 +138,37 @@ class Compactor:
             # Also when the process is stopped, so that no request stays open. If even this cannot
             # be stored, the next worker picks the request up.
             with suppress(PersistenceError):
-                self.decisions.give_up(
-                    request_version,
+                self.decisions.record_failure(
                     str(error) or type(error).__name__,
+                    request_version=request_version,
                     futile_at=_find_futile_position(error, planned),
                     cancelled=isinstance(error, CompactionCancelledError),
                 )
             sink.notify(CompactionEventKind.FAILED, reason=str(error))
             raise
 
+    def take_snapshot(self, request: CompactionRequest) -> SessionSnapshot:
+        """Return the view and the window that a policy gets now."""
+        return SessionSnapshot(self.store, self.reader, request)
+
+    def plan(self, request: CompactionRequest) -> PlannedCompaction | Window:
+        """Return the plan, or only the window if the policy asks for nothing.
+
+        Raises NothingToCompactError if nothing can be gained.
+        """
+        snapshot = self.take_snapshot(request)
+        found = plan_compaction(
+            snapshot.window,
+            snapshot.view,
+            request,
+            snapshot.read_originals,
+            snapshot.decided.decided,
+        )
+        return snapshot.window if found is None else found
+
     def explain(self, request: CompactionRequest) -> CompactionOutcome:
         """Return what a compaction would do now, recording nothing and calling no model."""
-        planned = self.planner.plan(request)
+        planned = self.plan(request)
         explanation = explain_plan(request, planned)
         if isinstance(planned, Window):
             return replace(make_idle_outcome(request, planned), explanation=explanation)
@@ -162,16 +189,18 @@ class Compactor:
         details["trigger"] = trigger
         boundary = self.decisions.activate(prepared, trigger)
         message = of_boundary(self.reader.key, self.reader.read_boundary(boundary)[0])
-        self.notify(CompactionEventKind.ACTIVATED, boundary=boundary, message=message, **details)
-        self.notify(
-            CompactionEventKind.SESSION_START, boundary=boundary, source="compact", **details
-        )
+        self._make_sink().notify_served(message, boundary=boundary, **details)
         return boundary
 
     def drop(self, prepared: int, reason: str, **details: Any) -> None:
         """Give up a prepared boundary unless another process has served or replaced it."""
         if self.decisions.drop(prepared, reason):
             self.notify(CompactionEventKind.DROPPED, boundary=prepared, reason=reason, **details)
+
+    def note_futile(self, error: NothingToCompactError, known: int) -> None:
+        """Record that nothing can be gained, unless it is known by now to another position."""
+        if self.decisions.read_state().futile == known:
+            self.decisions.record_failure(str(error), futile_at=self.decisions.read_head())
 
     def revert(self) -> int:
         """Serve the boundary beneath the active one again; return the reverted boundary."""
@@ -222,17 +251,7 @@ class Compactor:
                 )
                 raise
             else:
-                gone = planned.settlement.removed_items
-                after = ViewStats(post_tokens, planned.blocks_after, int(bool(written.draft.text)))
-                pruned = describe_pruning(request.policy, planned.window, gone)
-                sink.note_boundary(
-                    boundary,
-                    written.summarizer,
-                    after,
-                    len(gone),
-                    pruned=pruned,
-                    is_served=request.activate,
-                )
+                self._notify_recorded(sink, request, planned, written, boundary)
                 return make_outcome(request, planned, written, boundary)
             again = self._find_earlier(request) or self._replan(request, planned)
             if isinstance(again, CompactionOutcome):
@@ -240,7 +259,7 @@ class Compactor:
                     "it was done under the same key meanwhile" if again.compacted else again.reason
                 )
                 self.decisions.record_spent(request_version, written, "overtaken", why)
-                self.decisions.give_up(request_version, again.reason)
+                self.decisions.record_failure(again.reason, request_version=request_version)
                 sink.notify(CompactionEventKind.FAILED, reason=again.reason)
                 return again
             # If the other boundary did not change the material, its summary stays valid.
@@ -259,9 +278,9 @@ class Compactor:
     ) -> PlannedCompaction | CompactionOutcome:
         """Plan again on what others have decided."""
         try:
-            planned = self.planner.plan(request)
+            planned = self.plan(request)
         except NothingToCompactError as error:
-            now, why = self.planner.take_snapshot(request).window, str(error)
+            now, why = self.take_snapshot(request).window, str(error)
         else:
             if not isinstance(planned, Window):
                 return planned
@@ -322,9 +341,49 @@ class Compactor:
 
     def notify(self, moment: CompactionEventKind, **details: Any) -> None:
         """Notify listeners of an event outside of a running compaction."""
-        reader = self.reader
-        event = CompactionEvent(moment, reader.key, reader.namespace, reader.lineage, **details)
-        notify_listeners(self.listeners, event)
+        self._make_sink().notify(moment, **details)
+
+    def _make_sink(self, listeners: Sequence[Listener] | None = None) -> CompactionEventSink:
+        listeners, reader = self.listeners if listeners is None else listeners, self.reader
+        return CompactionEventSink(listeners, reader.key, reader.namespace, reader.lineage)
+
+    def _begin_events(
+        self,
+        listeners: Sequence[Listener],
+        request: CompactionRequest,
+        planned: PlannedCompaction,
+    ) -> CompactionEventSink:
+        window, sink = planned.window, self._make_sink(listeners)
+        sink.add(
+            trigger=request.trigger,
+            policy=request.policy.name,
+            before=ViewStats(window.tokens, len(window.items), int(window.summary is not None)),
+            compacted_blocks=len(planned.settlement.removed_items),
+            instructions=request.instructions,
+        )
+        return sink
+
+    def _notify_recorded(
+        self,
+        sink: CompactionEventSink,
+        request: CompactionRequest,
+        planned: PlannedCompaction,
+        written: AcceptedDraft,
+        boundary: int,
+    ) -> None:
+        gone, text = planned.settlement.removed_items, written.draft.text
+        sink.add(
+            boundary=boundary,
+            summarizer=written.summarizer,
+            after=ViewStats(planned.count_post_tokens(text), planned.blocks_after, int(bool(text))),
+            compacted_blocks=len(gone),
+        )
+        sink.notify(CompactionEventKind.RECORDED)
+        if request.activate:
+            sink.notify_served(
+                of_boundary(self.reader.key, self.reader.read_boundary(boundary)[0]),
+                describe_pruning(request.policy, planned.window, gone),
+            )
 
 
 def _find_futile_position(error: BaseException, planned: PlannedCompaction) -> int | None:

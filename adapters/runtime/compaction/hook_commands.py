@@ -7,15 +7,18 @@ for Claude Code works unchanged.
 import json
 import logging
 import os
+import signal
+import subprocess
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from time import monotonic
+from typing import Any, NamedTuple
 
 from ....domain.hooks import CompactionEvent, CompactionEventKind, Listener, Veto
-from ....projections.hook_payloads import pre_compact, said_trigger, session_start
 from ...settings.section import hide_keys
 from ...settings.settings import HookSettings
-from .hook_process import HookProcessError, ProcessOutput, run_hook_program
+from .event_sink import pre_compact, said_trigger, session_start
 
 _BLOCK_EXIT_CODE = 2
 """The exit code with which a hook forbids the compaction."""
@@ -27,8 +30,22 @@ EVENT_NAMES = {CompactionEventKind.ACTIVATED: "PostCompact"}
 _ANSWER_FIELDS = frozenset({"instructions", "veto", "decision", "reason", "continue", "stopReason"})
 IGNORED_ANSWER_FIELDS = frozenset({"suppressOutput", "systemMessage", "hookSpecificOutput"})
 """Keys that coding agents understand, and that have no effect here."""
+MAX_OUTPUT_BYTES = 64 * 1024
+"""The limit of a program's output; of its errors only the beginning is read."""
+POLL_INTERVAL_S = 0.05
+"""How often to check whether a program has ended whose children keep its output open."""
 
 logger = logging.getLogger("cutbank.hooks")
+
+
+class HookProcessError(Exception):
+    """A failure of a program; the message is meant to follow the program's name."""
+
+
+class ProcessOutput(NamedTuple):
+    code: int
+    output: str
+    errors: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,3 +162,77 @@ def _describe_failure(said: ProcessOutput) -> str:
         return f"was ended by signal {-said.code}"
     last = said.errors.splitlines()[-1][:MAX_HOOK_REASON_CHARACTERS] if said.errors else ""
     return f"exited with {said.code}" + (f" ({last})" if last else "")
+
+
+def run_hook_program(command: tuple[str, ...], words: bytes, time_limit_s: float) -> ProcessOutput:
+    """Run a program without a shell: write `words` to its input, and wait for its end.
+
+    Raises HookProcessError if it cannot be started, takes too long or writes too much.
+    """
+    deadline = monotonic() + time_limit_s
+    with _start(command) as process:
+        try:
+            output, errors = _communicate(process, words, deadline)
+            code = process.wait(max(0, deadline - monotonic()))
+        except subprocess.TimeoutExpired:
+            reason = f"took longer than {time_limit_s:g} s, and was killed"
+            raise HookProcessError(reason) from None
+        finally:
+            # Leave no process behind, even after an interrupt.
+            if process.poll() is None:
+                _kill(process)
+    _check_length(output)
+    return ProcessOutput(code, _decode(output), _decode(errors[:MAX_OUTPUT_BYTES]))
+
+
+def _start(command: tuple[str, ...]) -> "subprocess.Popen[bytes]":
+    try:
+        return subprocess.Popen(  # noqa: S603 - the user named it
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            start_new_session=True,  # with its children in a group that can be killed
+        )
+    except (OSError, ValueError) as error:  # ValueError: a null byte in an argument
+        reason = error.strerror if isinstance(error, OSError) else str(error)
+        raise HookProcessError(f"cannot be started ({reason})") from None
+
+
+def _communicate(
+    process: "subprocess.Popen[bytes]", words: bytes, deadline: float
+) -> tuple[bytes, bytes]:
+    """Return its output and its errors, without waiting for children that outlive it."""
+    unsent: bytes | None = words
+    while True:
+        # Poll before reading, so that everything written before the end is read.
+        has_ended = process.poll() is not None
+        try:
+            return process.communicate(unsent, timeout=POLL_INTERVAL_S)
+        except subprocess.TimeoutExpired as waiting:
+            unsent = None  # it goes on with the rest
+            output, errors = waiting.output or b"", waiting.stderr or b""
+            _check_length(output)
+            if has_ended:
+                return output, errors
+            if monotonic() > deadline:
+                raise
+
+
+def _check_length(output: bytes) -> None:
+    if len(output) > MAX_OUTPUT_BYTES:
+        raise HookProcessError(
+            f"said more than {MAX_OUTPUT_BYTES:,} bytes, which is more than is read"
+        )
+
+
+def _decode(content: bytes) -> str:
+    return content.decode("utf-8", "replace").strip()
+
+
+def _kill(process: "subprocess.Popen[bytes]") -> None:
+    # It was not waited for yet, so its process id is still its own. If it has just ended, macOS
+    # raises PermissionError.
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()

@@ -10,7 +10,7 @@ from eventsourcing.persistence import IntegrityError
 
 from ....domain.compaction import Compaction, CompactionState, derive_lineage_id
 from ....domain.compaction_events import CompactionRequested, Trigger
-from ....domain.errors import LeaseHeldError, NothingToCompactError, StalePlanError
+from ....domain.errors import LeaseHeldError, StalePlanError
 from ....projections.planned_compaction import (
     PlannedCompaction,
     make_boundary_fields,
@@ -179,32 +179,27 @@ class LineageWriter:
         if any(refusal.rule for refusal in refusals):
             self._record_always(lambda lineage: _reject(lineage, request_version, refusals))
 
-    def record_futile(self, error: NothingToCompactError) -> None:
-        """Record that nothing can be gained, so that the next call does not try again."""
-        self._record_always(lambda lineage: lineage.fail(reason=str(error), after=self.read_head()))
-
-    def record_failure(self, why: str) -> None:
-        """Record an attempt that failed before its request."""
-
-        def fail(lineage: Compaction) -> None:
-            # It would end another worker's request.
-            if not self.is_held(lineage.state.requested):
-                lineage.fail(reason=why, after=lineage.state.futile)
-
-        self._record_always(fail)
-
-    def give_up(
+    def record_failure(
         self,
-        request_version: int,
         why: str,
         *,
+        request_version: int | None = None,
         futile_at: int | None = None,
         cancelled: bool = False,
     ) -> None:
-        """Record that a request failed, unless another event has ended it."""
+        """Record that a request failed, or an attempt before its request.
+
+        Records nothing if another event has ended the request, or if it would end another worker's.
+        A loop does not try again before the session grows past `futile_at`.
+        """
 
         def fail(lineage: Compaction) -> None:
-            if lineage.state.requested == request_version:
+            requested = lineage.state.requested
+            if request_version is None:
+                is_over = self.is_held(requested)
+            else:
+                is_over = requested != request_version
+            if not is_over:
                 after = lineage.state.futile if futile_at is None else futile_at
                 lineage.fail(reason=why, after=after, cancelled=cancelled)
 

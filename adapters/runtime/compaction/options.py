@@ -6,9 +6,8 @@ from typing import Any
 
 from ....domain.compaction import MAIN_LINEAGE
 from ....domain.compaction_events import Trigger
-from ....domain.compaction_terms import REGROWTH_SHARE, CompactionTerms
+from ....domain.compaction_terms import REGROWTH_SHARE, CompactionTerms, PinRules
 from ....domain.errors import InvalidSettingError
-from ....domain.pins import PinRules
 from ....domain.policies.policy import Policy
 from ....domain.summaries.summarizer import Summarizer
 from .cancellation import Cancellation

@@ -27,7 +27,7 @@ from .cancellation import Cancellation
 from .compactor import Compactor
 from .options import CompactionRequest
 from .outcome import CompactionOutcome, make_stored_outcome
-from .planner import SessionSnapshot, apply_reported_usage
+from .snapshot import SessionSnapshot, apply_reported_usage
 
 
 @dataclass(frozen=True)
@@ -137,8 +137,7 @@ def prepare_boundary(
         try:
             outcome = compactor.compact(request, cancellation)
         except NothingToCompactError as nothing:
-            if compactor.decisions.read_state().futile == futile:
-                compactor.decisions.record_futile(nothing)
+            compactor.note_futile(nothing, futile)
             return str(nothing)
         except (CompactionVetoedError, LeaseHeldError) as error:
             return str(error)

@@ -11,7 +11,7 @@ from ....domain.token_estimate import estimate_text
 from ...storage.event_log.stored_row import AppendKey
 from ...storage.view_reader import ViewReader
 from ...transcripts.formats.steps import ReplacementText, Rewind, SourceCompaction, SourceShortening
-from ..sessions.group_closure import complete_groups, complete_retraction
+from ..sessions.block_lookup import complete_groups, complete_retraction
 from ..sessions.stored_session import StoredSession
 
 SourcePositions = Mapping[str, tuple[int, int]]

@@ -3,11 +3,10 @@
 from dataclasses import dataclass
 
 from ....domain.compaction import MAIN_LINEAGE
-from ....domain.context_limit import ContextLimit
+from ....domain.context_limit import ContextLimit, Utilization
 from ....domain.policies.scored_pruning import ScoredPruning
 from ....domain.policies.weighed_messages import WeighedMessages
 from ....domain.summaries.simple_summarizers import NOTICE_SECTION
-from ....domain.utilization import Utilization
 from ...models.context_limits import resolve_limit
 from ...storage.event_log.storage_errors import translate_storage_errors
 from ..compaction.from_settings import make_compaction_request
@@ -41,7 +40,7 @@ def measure_context(
     with translate_storage_errors(log.context.name):
         found = find_context_limit(session, limit=limit, model=model, lineage=lineage)
         request = make_compaction_request(log.settings, model, limit=found.tokens)
-        snapshot = log.compactor(lineage).planner.take_snapshot(request)
+        snapshot = log.compactor(lineage).take_snapshot(request)
     levels = request.policy if isinstance(request.policy, ScoredPruning) else ScoredPruning()
     notice = (
         snapshot.window.summary.sections.get(NOTICE_SECTION, "") if snapshot.window.summary else ""

@@ -1,7 +1,7 @@
 """Reads and writes the streams of one session: what a session, its loop and its audits work on."""
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, Unpack, cast
 
 from ....domain.compaction import MAIN_LINEAGE, RECORDED_LINEAGE, check_lineage_syntax
 from ....domain.context_limit import NOTHING_LOGGED, LoggedContext
@@ -10,16 +10,24 @@ from ....domain.event import Event
 from ....domain.hooks import Listener
 from ....domain.ranges import Ranges
 from ....domain.session import Session, SessionState, derive_session_id
-from ....domain.session_events import Fork, Parent, ParentNamed, SessionOpened, SessionTitled
+from ....domain.session_events import (
+    Fork,
+    Parent,
+    ParentNamed,
+    SessionOpened,
+    SessionTitled,
+    Usage,
+)
 from ....projections.history_view import HistoryView
+from ....projections.rendering.catalog import RENDERERS
 from ...storage.earlier_calls import read_logged_context
 from ...storage.event_log.chain import Chain
 from ...storage.event_log.event_store import EventStore
 from ...storage.event_log.storage_errors import translate_storage_errors
 from ...storage.event_log.stored_row import AppendKey
 from ...storage.view_reader import ViewReader
+from .block_lookup import check_blocks, collect_positions, complete_groups
 from .decisions import decide_with_retry
-from .group_closure import check_blocks, collect_positions, complete_groups
 
 if TYPE_CHECKING:
     from ...settings.settings import Settings
@@ -27,6 +35,19 @@ if TYPE_CHECKING:
     from .store_context import StoreContext
 
 T = TypeVar("T")
+
+
+class CallReport(TypedDict, total=False):
+    """What is known of a call of a model; nothing has to be given."""
+
+    renderer: str
+    """The format in which the view was sent, as `render` names it."""
+    model: str | None
+    usage: Usage | None
+    """What the provider reported; later token counts build on it."""
+    cost_usd: float | None
+    latency_s: float | None
+    stop_reason: str | None
 
 
 def list_logs(context: "StoreContext", namespace: str | None = None) -> "list[SessionLog]":
@@ -203,11 +224,14 @@ class SessionLog:
             self.events, self.namespace, self.key, decision, append_key=key, expect=expect
         )
 
-    def record_call(self, view: HistoryView, **call: Any) -> None:
+    def record_call(self, view: HistoryView, call_id: str, **call: Unpack[CallReport]) -> None:
         """Record that a model was sent `view`; its coordinate and fingerprint prove which."""
-        at = view.coordinate
+        at, renderer = view.coordinate, call.get("renderer", "neutral")
+        known = RENDERERS.get(renderer)
         fields = {
             **call,
+            "call_id": call_id,
+            "renderer": known.label if known else renderer,
             "position": at.position,
             "lineage": at.lineage,
             "lineage_version": at.lineage_version,

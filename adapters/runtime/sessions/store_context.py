@@ -8,7 +8,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any, Protocol
 
 from ....domain.hooks import Listener
-from ....projections.view_token_counts import TokenCounts
+from ....projections.view_content import TokenCounts
 from ...storage.event_log.event_store import EventStore
 from ...storage.process_forks import reopen_in_children
 

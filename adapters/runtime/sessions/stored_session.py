@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, Unpack, cast
 
 from pydantic import JsonValue
 
@@ -12,15 +12,14 @@ from ....domain.errors import InvalidPositionError, InvalidSettingError
 from ....domain.policies.policy import Policy
 from ....domain.ranges import Ranges
 from ....domain.session import Session, SessionState
-from ....domain.session_events import Fork, Parent, Usage
+from ....domain.session_events import Fork, Parent
 from ....projections.history_view import HistoryView
 from ....projections.rendering.catalog import RENDERERS
 from ...storage.event_log.storage_errors import translate_storage_errors
 from ...storage.event_log.stored_row import AppendKey
+from .block_lookup import RecalledBlock, collect_positions, complete_retraction, recall_blocks
 from .decisions import check_name, store_fork
-from .group_closure import collect_positions, complete_retraction
-from .recall import RecalledBlock, recall_blocks
-from .session_log import SessionLog
+from .session_log import CallReport, SessionLog
 from .truncation import notify_truncated, preview_results
 
 if TYPE_CHECKING:
@@ -184,32 +183,12 @@ class StoredSession:
         if changes:
             self.log.change(lambda session: [change(session) for change in changes])
 
-    def record_call(
-        self,
-        view: HistoryView,
-        *,
-        call_id: str,
-        renderer: str = "neutral/1",
-        model: str | None = None,
-        usage: Usage | None = None,
-        cost_usd: float | None = None,
-        latency_s: float | None = None,
-        stop_reason: str | None = None,
-    ) -> None:
+    def record_call(self, view: HistoryView, *, call_id: str, **call: Unpack[CallReport]) -> None:
         """Record that a model was sent `view`; its coordinate and fingerprint prove which.
 
-        `usage` is what the provider reported, `renderer` the format and version that was sent.
+        `usage` is what the provider reported, `renderer` the format that was sent.
         """
-        self.log.record_call(
-            view,
-            call_id=call_id,
-            renderer=renderer,
-            model=model,
-            usage=usage,
-            cost_usd=cost_usd,
-            latency_s=latency_s,
-            stop_reason=stop_reason,
-        )
+        self.log.record_call(view, call_id, **call)
 
     def cancel_tool_call(self, tool_call_id: str, reason: str) -> None:
         """Close an open tool call that will get no result."""
@@ -254,12 +233,16 @@ class StoredSession:
         wanted = self.log.check_positions(positions)
         self.log.change(lambda session: session.hide(wanted, replacement))
 
-    def retract(self, *positions: int | Ranges, reason: str | None = None) -> Ranges:
+    def retract(
+        self, *positions: int | Ranges, after: int | None = None, reason: str | None = None
+    ) -> Ranges:
         """Take blocks back: they leave every view at once and stay in the log.
 
-        A call takes its result along; a call whose result is taken back is open again. Returns
-        the positions that were taken back.
+        `after` takes back every block after that position. A call takes its result along; a call
+        whose result is taken back is open again. Returns the positions that were taken back.
         """
+        if after is not None:
+            positions = (*positions, Ranges.span(after + 1, self.position))
         wanted = collect_positions(positions)
 
         def decide(session: Session) -> Ranges:
@@ -278,10 +261,6 @@ class StoredSession:
 
         with translate_storage_errors(self.log.context.name):
             return cast(Ranges, self.log.decide(decide))
-
-    def rewind(self, to: int, *, reason: str | None = None) -> Ranges:
-        """Take back every block after position `to`."""
-        return self.retract(Ranges.span(to + 1, self.position), reason=reason)
 
     def fork(
         self,

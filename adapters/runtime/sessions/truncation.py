@@ -6,14 +6,12 @@ from typing import TYPE_CHECKING, cast
 from ....domain.blocks import AnyBlock, Text, ToolResult
 from ....domain.compaction import MAIN_LINEAGE
 from ....domain.compaction_events import Trim
-from ....domain.hooks import CompactionEvent, CompactionEventKind
+from ....domain.hooks import CompactionEventKind
 from ....domain.ranges import Ranges
 from ....domain.session_events import Ends, ToolCalled, ToolReturned
 from ....domain.token_estimate import CHARS_PER_TOKEN
-from ....domain.tool_result_size import MIN_SHOWN_TOKENS, count_byte_tokens, find_ends
-from ....domain.trims import trim_text
-from ....projections.hook_payloads import tool_response_truncated
-from ..compaction.event_sink import notify_listeners
+from ....domain.trims import MIN_SHOWN_TOKENS, count_byte_tokens, find_ends, trim_text
+from ..compaction.event_sink import CompactionEventSink, tool_response_truncated
 
 if TYPE_CHECKING:
     from ...settings.settings import Settings
@@ -51,18 +49,15 @@ def _find_ends(text: str, settings: Callable[[], "Settings"]) -> Ends | None:
 
 def notify_truncated(log: "SessionLog", results: Ranges) -> None:
     store, chain = log.events, log.chain()
+    sink = CompactionEventSink(log.listeners, log.key, log.namespace, MAIN_LINEAGE)
     for recorded in store.read(chain, results):
         returned = cast(ToolReturned, recorded.event)
         called = cast(ToolCalled, store.read(chain, Ranges.of([returned.call]))[0].event)
         ends, text = cast(Ends, returned.shown), returned.block.text
         shown = trim_text(text, Trim(position=recorded.position, head=ends.head, tail=ends.tail))
-        event = CompactionEvent(
+        sink.notify(
             CompactionEventKind.TOOL_RESPONSE_TRUNCATED,
-            log.key,
-            log.namespace,
-            MAIN_LINEAGE,
             message=tool_response_truncated(
                 called.block.name, count_byte_tokens(text), count_byte_tokens(shown)
             ),
         )
-        notify_listeners(log.listeners, event)

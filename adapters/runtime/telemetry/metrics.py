@@ -43,10 +43,8 @@ _COUNTERS = {
     "summary.tokens": ("token", "Tokens that providers reported for summaries"),
     "summary.cost": ("USD", "What drafts cost in US dollars, rejected ones included"),
     "summary.drafts_rejected": ("draft", "Drafts that failed the gate"),
-    "idle.looks": ("look", "Looks at what is due"),
     "idle.sessions": ("session", "Due sessions, by what became of them"),
     "idle.chores": ("chore", "Storage chores that were begun"),
-    "idle.incidents": ("incident", "What kept the worker from its work"),
 }
 
 Attributes = dict[str, AttributeValue | None]
@@ -73,12 +71,6 @@ class Instruments:
             for name, (unit, description) in _COUNTERS.items()
         }
         self.idle_due = meter.create_gauge("cutbank.idle.due", "{session}", "Sessions that are due")
-        self.idle_next_due = meter.create_gauge(
-            "cutbank.idle.next_due", "s", "Time from the last look until the next session is due"
-        )
-        self.idle_running = meter.create_up_down_counter(
-            "cutbank.idle.running", "{session}", "Sessions that workers are at"
-        )
 
     def measure(self, name: str, seconds: float, attributes: Attributes) -> None:
         self._durations[name].record(seconds, drop_missing(attributes))
@@ -142,18 +134,9 @@ def record_worker_metrics(notice: WorkerNotice) -> None:
         meters = get_instruments()
         if notice.due is not None:
             meters.idle_due.set(notice.due)
-        if about is NoticeKind.LOOKED:
-            meters.count("idle.looks", 1, {})
-            if notice.next_at is not None:
-                meters.idle_next_due.set(max((notice.next_at - notice.at).total_seconds(), 0.0))
-        if about is NoticeKind.BEGAN:
-            meters.idle_running.add(1)
         if result := TASK_RESULTS.get(about):
-            meters.idle_running.add(-1)
             meters.count("idle.sessions", 1, {"cutbank.idle.outcome": result})
         if result := MAINTENANCE_RESULTS.get(about):
             chore = notice.chore or "unknown"
             which: Attributes = {"cutbank.idle.outcome": result, "cutbank.idle.chore": chore}
             meters.count("idle.chores", 1, which)
-        if about is NoticeKind.DATABASE_AWAY:
-            meters.count("idle.incidents", 1, {"cutbank.idle.incident": about.value})

@@ -15,9 +15,8 @@ from eventsourcing.domain import DomainEventProtocol
 from eventsourcing.persistence import Compressor, Mapper, MapperDeserialisationError
 from pydantic_core import from_json
 
-from ....domain.event import EVENT_CLASSES, Event, dump_state
+from ....domain.event import EVENT_CLASSES, Event, Record, dump_state
 from ....domain.ranges import Ranges
-from ....domain.record import Record
 from ....domain.session_events import BlockAppended, ToolCallAbandoned, ToolCalled, ToolReturned
 from ....domain.token_estimate import CHARS_PER_TOKEN, estimate_block, estimate_text
 from .stored_row import ADDRESS_SIZE, StoredContent, StoredEventLike, StoredRow, compute_keyed_hash

@@ -20,13 +20,11 @@ from ....domain.compaction import (
 )
 from ....domain.compaction_events import CompactionOpened, LineageBase
 from ....domain.errors import NotFoundError
-from ....domain.event import Aggregate, Event, load_state
+from ....domain.event import MAX_COUNT, Aggregate, Event, load_state
 from ....domain.ranges import Ranges
-from ....domain.record import MAX_COUNT
 from ....domain.session import Session, SessionState, derive_session_id
 from ....domain.session_events import SessionOpened
-from ....projections.view_content import RecordedEvent
-from ....projections.view_token_counts import TokenCounts
+from ....projections.view_content import RecordedEvent, TokenCounts
 from ..process_forks import reopen_in_children
 from .chain import Chain
 from .database_addresses import open_recorder

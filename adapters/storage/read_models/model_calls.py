@@ -6,8 +6,8 @@ from ....domain.blocks import UNSENT_KINDS
 from ....domain.compaction import MAIN_LINEAGE
 from ....domain.context_limit import LoggedContext
 from ....domain.errors import NotFoundError
+from ....domain.event import parse_source_time
 from ....domain.session_events import BlockAppended, ModelCalled, Usage
-from ....domain.source_time import parse_source_time
 from ....domain.token_estimate import estimate_text
 from ....projections.history_view import HistoryView
 from ....projections.read_models.session_row import SessionRow, compute_utilization, name_level

@@ -9,8 +9,7 @@ from uuid import UUID
 from sqlite_utils import Database
 
 from ....domain.context_limit import ContextLimit, LoggedContext
-from ....domain.event import Event
-from ....domain.record import MAX_COUNT
+from ....domain.event import MAX_COUNT, Event
 from ....projections.read_models.session_row import SessionRow, SessionRowSettings
 from ....projections.rendering.sendable import replace_half_characters
 from ...models.model_catalog import PriceLookup

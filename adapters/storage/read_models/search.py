@@ -10,7 +10,7 @@ from sqlite_utils import Database
 
 from ....domain.compaction_events import Summary
 from ....domain.errors import StorageError
-from ....domain.record import MAX_COUNT
+from ....domain.event import MAX_COUNT
 from ....projections.read_models.search_query import SearchQuery, Snippet, make_snippet
 from ....projections.read_models.searchable_text import (
     SEARCHABLE_EVENTS,

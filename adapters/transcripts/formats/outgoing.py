@@ -14,9 +14,9 @@ from pydantic import JsonValue, ValidationError
 from ....domain.blocks import UNSENT_KINDS, AnyBlock, Block, Kind, ToolCall, ToolResult
 from ....domain.compaction import RECORDED_LINEAGE
 from ....domain.compaction_events import CompactBoundary, Summary
+from ....domain.event import parse_source_time
 from ....domain.messages import Role
 from ....domain.session_events import Fork, ModelCalled, Parent
-from ....domain.source_time import parse_source_time
 from ....projections.history_view import HistoryView
 from .json_lines import parse_line
 from .placeholders import fill_entry

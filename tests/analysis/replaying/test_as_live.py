@@ -23,12 +23,11 @@ from cutbank.adapters.analysis.verifier import verify
 from cutbank.adapters.settings.policy_catalog import get_policy
 from cutbank.domain.compaction import MAIN_LINEAGE
 from cutbank.domain.compaction_events import CompactionFailed, Trigger
-from cutbank.domain.compaction_terms import CompactionTerms
+from cutbank.domain.compaction_terms import CompactionTerms, PinRules
 from cutbank.domain.errors import NothingToCompactError
 from cutbank.domain.event import Event
 from cutbank.domain.fidelity.rows import WHOLE_HISTORY
 from cutbank.domain.item import Item, order_for_view
-from cutbank.domain.pins import PinRules
 from cutbank.domain.policies.policy import Policy, is_due
 from cutbank.domain.ranges import Ranges
 from cutbank.domain.window import Window

@@ -13,6 +13,8 @@ import cutbank
 from cutbank import Block, CompactionOptions, ToolCall, ToolResult
 from cutbank.adapters.interfaces.commands.lineage import format_tree
 from cutbank.adapters.runtime.sessions.session_store import open_store
+from cutbank.domain.errors import SummarizerFailedError
+from cutbank.domain.summaries.summarizer import Draft, Material
 from cutbank.projections.rendering.catalog import RENDERERS, render_view
 
 from .conftest import Refusals, Run, answered_wrongly
@@ -54,14 +56,29 @@ def test_a_story_for_people_says_what_became_of_blocks_and_who_saw_what(
     assert len(brief.out.splitlines()) < len(answer.out.splitlines())
 
 
-def test_each_event_is_told_in_a_line(run: Run, talk: Path, served: bytes) -> None:
+class Away:
+    name = "away"
+
+    def summarize(self, material: Material) -> Draft:
+        raise SummarizerFailedError("no such model")
+
+
+def test_each_event_is_told_in_a_line(run: Run, address: str, talk: Path, served: bytes) -> None:
+    with open_store(address) as store:
+        session = store.session("short")
+        session.configure(title="Silt in the harbor")
+        blocks = [Block.user("What is silt? " * 99), Block.assistant("Mud. " * 99)]
+        session.append(*blocks * 4, Block.user("In a word?"))
+        options = CompactionOptions(settings={"keep_tokens": "100"}, summarizers=[Away()])
+        session.compact("reserve-headroom", options=options)
+        session.log.compactor().decisions.record_failure("no model answered")
     run("pin", "talk", "3")
     run("hide", "talk", "6", "--replacement", "gone")
     run("retract", "talk", "11")
     run("wake", "talk", "--cancel")
     run("revert", "long")
 
-    said = run("audit", "talk").out + run("audit", "long").out
+    said = "".join(run("audit", key).out for key in ("short", "talk", "long"))
 
     for words in (
         "#1 the session begins, imported from claude-code",
@@ -73,6 +90,9 @@ def test_each_event_is_told_in_a_line(run: Run, talk: Path, served: bytes) -> No
         "== request 2: reserve-headroom is to compact all up to #37 (manual) ==",
         "== compaction 1 is served from #37 on ==",
         "== compaction 1 is reverted: the whole history is served from #",
+        "titled 'Silt in the harbor'",
+        "extractive stood in: no draft of those that were tried was fit to serve",
+        "the compaction failed: no model answered",
     ):
         assert words in said
 

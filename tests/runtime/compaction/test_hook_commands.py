@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from cutbank.adapters.runtime.compaction import hook_process
+from cutbank.adapters.runtime.compaction import hook_commands
 from cutbank.adapters.runtime.compaction.hook_commands import HookCommand, to_hook_input
 from cutbank.domain.compaction_events import Trigger
 from cutbank.domain.hooks import CompactionEvent, CompactionEventKind, Veto, ViewStats
@@ -54,13 +54,13 @@ def program(tmp_path: Path) -> Program:
 def _nothing_is_left_behind(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """No test may leave a program that nobody waited for, or an open stream."""
     started: list[subprocess.Popen[bytes]] = []
-    start = hook_process._start
+    start = hook_commands._start
 
     def noted(command: tuple[str, ...]) -> subprocess.Popen[bytes]:
         started.append(start(command))
         return started[-1]
 
-    monkeypatch.setattr(hook_process, "_start", noted)
+    monkeypatch.setattr(hook_commands, "_start", noted)
     yield
     for process in started:
         assert process.returncode is not None
@@ -221,7 +221,7 @@ def test_a_hang_is_killed_with_its_children(
     os.set_blocking(read, True)
     # Time stands still until they hang.
     monkeypatch.setattr(
-        "cutbank.adapters.runtime.compaction.hook_process.monotonic",
+        "cutbank.adapters.runtime.compaction.hook_commands.monotonic",
         lambda: 6.0 if hangs.exists() else 0.0,
     )
 
@@ -233,16 +233,20 @@ def test_a_hang_is_killed_with_its_children(
     assert "took longer than 5 s, and was killed" in caplog.text
 
 
-def test_a_program_that_talks_on_is_killed(
+def test_a_program_that_does_not_end_is_killed(
     program: Program, caplog: pytest.LogCaptureFixture
 ) -> None:
+    mute = f"import os\nfor n in (0, 1, 2): os.close(n)\n{HANGS}"
     talks = "import itertools\nfor n in itertools.count(): print(n, flush=True, end='')"
-    for code in (f"import os\nfor n in (0, 1, 2): os.close(n)\n{HANGS}", talks):
+    for code, time_limit_s, why in (
+        (mute, 0.2, "took longer than 0.2 s"),
+        (talks, 60, "said more than 65,536 bytes"),
+    ):
         caplog.clear()
 
-        assert program(code, time_limit_s=0.2)(ABOUT_TO) is None, code
+        assert program(code, time_limit_s=time_limit_s)(ABOUT_TO) is None, code
 
-        assert "took longer than 0.2 s" in caplog.text, code
+        assert why in caplog.text, code
 
 
 def test_a_child_that_lives_on_is_not_waited_for(program: Program, tmp_path: Path) -> None:

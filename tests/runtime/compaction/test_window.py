@@ -11,7 +11,7 @@ from cutbank.domain.window import LazySequence, Window
 
 def window(session: StoredSession, limit: int = 200_000) -> Window:
     request = replace(session.loop(limit=limit).request, trigger=Trigger.THRESHOLD)
-    return session.log.compactor().planner.take_snapshot(request).window
+    return session.log.compactor().take_snapshot(request).window
 
 
 def is_made(shown: Window) -> bool:

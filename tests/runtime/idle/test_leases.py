@@ -127,7 +127,7 @@ def test_whatever_becomes_of_the_session_meanwhile_is_kept(
 
     fork = idle.session.fork("another way")
     idle.session.log.compactor().decisions.record_failure("a policy of somebody else's")
-    idle.session.rewind(20)
+    idle.session.retract(after=20)
     idle.session.pin(3)
     idle.session.close()
     state, shown = idle.session.log.state, fork.view().fingerprint

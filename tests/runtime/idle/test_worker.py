@@ -135,7 +135,7 @@ def test_a_cache_that_no_provider_keeps_so_long_is_not_reckoned_as_broken(
 
     order = IdleAttempt(idle.store, worker.due, due, worker.rules, worker.name).make_request()
 
-    seen = idle.session.log.compactor().planner.take_snapshot(order)
+    seen = idle.session.log.compactor().take_snapshot(order)
     assert order.cache_is_cold == is_cold
     assert seen.window.cached == (0 if is_cold else None)
 

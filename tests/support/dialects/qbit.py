@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from cutbank.domain.tool_result_size import count_byte_tokens, detect_output_kind, find_ends
+from cutbank.domain.trims import count_byte_tokens, detect_output_kind, find_ends
 
 MAX_BYTES, FUSE_ROOM = 100_000, 50
 """The most bytes of an answer, and what the mark of a longer one takes of them."""

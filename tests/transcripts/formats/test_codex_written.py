@@ -119,7 +119,7 @@ def test_what_was_taken_back_and_calls_that_nobody_answered_are_not_made_up(
 ) -> None:
     session.append(Block.user("first"), Block.assistant("one"))
     session.append(Block.user("second"))
-    session.rewind(session.position - 1)
+    session.retract(after=session.position - 1)
     session.append(Block.user("third"), ToolCall(tool_call_id="c", name="ls"))
     session.cancel_tool_call("c", "the process died")
 
@@ -138,7 +138,7 @@ def test_what_was_taken_back_here_is_left_out_and_what_codex_took_back_is_not(
     told.event("thread_rolled_back", num_turns=1)
     told.user("third")
     session = imported(store, tmp_path / "in.jsonl", told)
-    session.rewind(session.position - 1)
+    session.retract(after=session.position - 1)
 
     target = written(session, tmp_path)
 

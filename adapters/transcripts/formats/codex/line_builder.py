@@ -17,7 +17,7 @@ from .....domain.blocks import (
 )
 from .....domain.session_events import Usage
 from .....projections.rendering import sendable
-from .....projections.rendering.tool_calls import make_distinct_id, sanitize_tool_name
+from .....projections.rendering.exchanges import make_distinct_id, sanitize_tool_name
 from ..fields import JsonDict, is_uuid
 from ..media_text import make_media_address
 from ..outgoing import OutgoingBlock, OutgoingSession, to_iso

@@ -16,7 +16,7 @@ from .....domain.blocks import (
     ToolResult,
 )
 from .....domain.compaction_events import Trigger
-from .....projections.rendering import exchanges, tool_calls
+from .....projections.rendering import exchanges
 from .. import media_text
 from ..claude_code.content import UnknownItemError
 from ..claude_code.entries import classify_user_text
@@ -263,7 +263,7 @@ class MessageReader:
                     elif text != exchanges.OPENING_TEXT and _has_content(block):
                         made.append(piece)
                 case ReadBlock(block=ToolResult(text=text) as block):
-                    if text == tool_calls.NO_OUTPUT_TEXT:
+                    if text == exchanges.NO_OUTPUT_TEXT:
                         made.append(ReadBlock(block.model_copy(update={"content": ""}), ()))
                     elif not _is_missing_result_note(text):
                         made.append(piece)
@@ -364,7 +364,7 @@ def find_system_prompt(message: JsonDict, pieces: list[MessagePart]) -> str | No
 def _is_missing_result_note(text: str) -> bool:
     """Return whether a view wrote it in place of a missing result."""
     was_abandoned = text.startswith("[abandoned: ") and text.endswith("]")
-    return was_abandoned or text == tool_calls.NO_RESULT_TEXT
+    return was_abandoned or text == exchanges.NO_RESULT_TEXT
 
 
 def _has_content(block: AnyBlock) -> bool:

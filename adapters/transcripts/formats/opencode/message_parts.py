@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from .....domain.blocks import Block, Kind, Media, Native, Origin, Text, ToolCall, ToolResult
-from .....domain.record import MAX_COUNT
+from .....domain.event import MAX_COUNT
 from .....domain.session_events import Usage
 from .. import media_text
 from ..entry_steps import EntrySteps

@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 from .....domain.blocks import Native
-from .....domain.record import MAX_COUNT
+from .....domain.event import MAX_COUNT
 from .....domain.session_events import Usage
 from ..fields import JsonDict, MalformedError, get_field, json_name, require_field
 from ..json_lines import SourceLine

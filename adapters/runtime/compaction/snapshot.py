@@ -1,4 +1,4 @@
-"""Reads a session for a compaction, and plans what it would take out of the view."""
+"""Reads what a compaction begins with: the newest view, its window, and the decisions beneath."""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -12,7 +12,6 @@ from ....domain.session import SessionState
 from ....domain.window import Window
 from ....projections.compaction_window import make_window
 from ....projections.history_view import HistoryFold
-from ....projections.planned_compaction import PlannedCompaction, plan_compaction
 from ....projections.view_content import ViewEntry
 from ...storage.event_log.event_store import EventStore
 from ...storage.view_reader import ViewReader
@@ -69,6 +68,14 @@ class SessionSnapshot:
         """Return whether this request was already compacted for that trigger."""
         return self.was_drawn_by(trigger) and self.history.is_same_request
 
+    def read_originals(self, covers: Ranges) -> Iterable[Item]:
+        """Read blocks from the log, whatever the view shows of them."""
+        history = HistoryFold().apply_all(self._store.read(self._chain, covers))
+        return [
+            Item(entry.position, entry.block, entry.turn, entry.tokens, entry.call)
+            for entry in history.entries.values()
+        ]
+
     def _read_pinned(self) -> list[ViewEntry]:
         """Return the blocks that earlier boundaries took out and that were pinned since."""
         if self.boundary is None or not self.history.pinned:
@@ -89,40 +96,3 @@ def apply_reported_usage(window: Window, usage: int) -> Window:
         return replace(window, usage=usage, in_use=usage)
     items = [replace(item, tokens=ceil(item.tokens * share)) for item in window.items]
     return replace(window, items=items, usage=usage, in_use=usage)
-
-
-class Planner:
-    """Asks a policy about the current view, and makes its plan legal."""
-
-    def __init__(self, store: EventStore, reader: ViewReader) -> None:
-        self.store = store
-        self.reader = reader
-
-    def take_snapshot(self, request: CompactionRequest) -> SessionSnapshot:
-        """Return the view and the window that a policy gets now."""
-        return SessionSnapshot(self.store, self.reader, request)
-
-    def plan(self, request: CompactionRequest) -> PlannedCompaction | Window:
-        """Return the plan, or only the window if the policy asks for nothing.
-
-        Raises NothingToCompactError if nothing can be gained.
-        """
-        snapshot = self.take_snapshot(request)
-        found = plan_compaction(
-            snapshot.window, snapshot.view, request, self._read_originals, snapshot.decided.decided
-        )
-        return snapshot.window if found is None else found
-
-    def _read_originals(self, covers: Ranges) -> Iterable[Item]:
-        chain = self.store.find_session_chain(self.reader.namespace, self.reader.key)
-        history = HistoryFold().apply_all(self.store.read(chain, covers))
-        return [
-            Item(
-                position=entry.position,
-                block=entry.block,
-                turn=entry.turn,
-                tokens=entry.tokens,
-                call=entry.call,
-            )
-            for entry in history.entries.values()
-        ]
