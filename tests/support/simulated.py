@@ -4,7 +4,6 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from tempfile import TemporaryDirectory
 from typing import Literal, Self
 
 import pytest
@@ -116,7 +115,7 @@ class Simulation:
     def __enter__(self) -> Self:
         patch = self._stack.enter_context(pytest.MonkeyPatch.context())
         patch.setattr(from_settings, "_make_summarizer", self._summarizer)
-        database = f"{self._stack.enter_context(TemporaryDirectory())}/log.db"
+        database = f"{self._stack.enter_context(memory_folder())}/log.db"
         opened = cutbank.open(database, clock=self.clock, settings=SETTINGS, synchronous="NORMAL")
         self.store = self._stack.enter_context(opened)
         for number in range(len(self.workers)):

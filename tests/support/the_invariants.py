@@ -1,16 +1,12 @@
 """The ten invariants of docs/design.md, each a property, together in one state machine."""
 
-import os
-import shutil
-import tempfile
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
-from databases import asked, new_schema
+from databases import asked, memory_folder, new_schema
 from hypothesis import strategies as st
 from hypothesis.stateful import (
     Bundle,
@@ -135,11 +131,8 @@ class TheInvariants(RuleBasedStateMachine):
         super().__init__()
         self.gone_at_the_end = ExitStack()
         if self.server is None:
-            # None of the rules is about the disk: memory is quicker.
-            memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None  # noqa: S108
-            folder = Path(tempfile.mkdtemp(prefix="cutbank-invariants-", dir=memory))
-            self.gone_at_the_end.callback(shutil.rmtree, folder)
-            self.database = str(folder / "log.db")
+            folder = self.gone_at_the_end.enter_context(memory_folder())
+            self.database = f"{folder}/log.db"
         else:
             self.database = self.gone_at_the_end.enter_context(new_schema(self.server))
         self.store = self._opened()
