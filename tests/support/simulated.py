@@ -8,6 +8,7 @@ from typing import Literal, Self
 
 import pytest
 from clock import StillClock
+from databases import memory_folder
 from resting import Told, pass_time
 
 import cutbank
