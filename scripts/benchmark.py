@@ -13,9 +13,7 @@ from benchmarks.backtests import backtests
 from benchmarks.compacting import compacting
 from benchmarks.counting import counting
 from benchmarks.disk import disk
-from benchmarks.fidelity import fidelity
 from benchmarks.figure import Figure, Options
-from benchmarks.formats import formats
 from benchmarks.growth import growth
 from benchmarks.idle import idle
 from benchmarks.imports import imports
@@ -26,7 +24,7 @@ from benchmarks.postgres import postgres
 from benchmarks.read_models import read_models
 from benchmarks.replays import replays
 from benchmarks.sessions import sessions
-from benchmarks.tables import markdown, printed
+from benchmarks.tables import printed
 from benchmarks.transcripts import transcripts
 from benchmarks.views import view
 from benchmarks.writers import writers
@@ -35,9 +33,9 @@ from rich.console import Console
 PARTS = {
     part.__name__: part
     for part in (
-        *(append, turn, view, growth, sessions, writers, imports, transcripts, formats, disk),
+        *(append, turn, view, growth, sessions, writers, imports, transcripts, disk),
         *(postgres, read_models, counting, compacting, policies, replays, loop, idle),
-        *(audits, fidelity, backtests),
+        *(audits, backtests),
     )
 }
 SMALL, USUAL, LARGE = "100,400", "100,1000,10000,100000", "100,1000,10000,100000,1000000"
@@ -51,7 +49,6 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--only", action="append", choices=PARTS, help="may be repeated")
     parser.add_argument("--dir", type=Path, help="folder on the disk to measure")
     parser.add_argument("--json", type=Path, help="also write the figures to this file")
-    parser.add_argument("--markdown", type=Path, help="also write them as Markdown's tables")
     parser.add_argument("--check", action="store_true", help="exit 1 where anything grows")
     return parser.parse_args()
 
@@ -86,8 +83,6 @@ def main() -> int:
     if given.json:
         report = {"where": where, "said": said, "figures": [asdict(one) for one in figures]}
         given.json.write_text(json.dumps(report, indent=1) + "\n")
-    if given.markdown:
-        given.markdown.write_text("\n".join([with_what + "\n", markdown(figures), *said]) + "\n")
     grown = any(figure.unit == "exponent" and not figure.met for figure in figures)
     return int(given.check and grown)
 

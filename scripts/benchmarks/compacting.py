@@ -1,19 +1,16 @@
-"""How long a compaction takes that writes its summary by rules, and what of it takes how long."""
+"""How long a compaction takes that writes its summary by rules."""
 
-from collections.abc import Iterator
 from functools import partial
 
 from cutbank import CompactionOptions, SessionStore, StoredSession
 from cutbank.adapters.interfaces.sample import write_sample
 from cutbank.adapters.runtime.importing.importer import import_path
 from cutbank.adapters.runtime.sessions.session_store import open_store
-from cutbank.domain.blocks import Kind
 from cutbank.domain.compaction_events import Digest
 from cutbank.domain.digest import build_digest
 from cutbank.domain.item import Item
 from cutbank.domain.ranges import Ranges
 from cutbank.domain.summaries.extractive import ExtractiveSummarizer
-from cutbank.domain.summaries.gate import check_draft
 from cutbank.domain.summaries.summarizer import Material
 
 from .figure import Figure, Found, Options
@@ -36,7 +33,6 @@ def compacting(options: Options) -> Found:
             taken = alone(range(rounds), partial(summarized, material)) * 1e3
             what = f"extractive over {size} of {name}"
             yield Figure(what, "ms", taken, target=f"<= {MOST} ms", met=taken <= MOST)
-            yield from beside(material, name, rounds)
             forks = [warm(session, f"{name}-{number}") for number in range(rounds)]
             yield Figure(f"a whole compaction of {name}", "ms", alone(forks, compacted) * 1e3)
 
@@ -73,16 +69,6 @@ def hidden(session: StoredSession) -> Material:
 
 def summarized(material: Material, _: object) -> object:
     return ExtractiveSummarizer().summarize(material)
-
-
-def beside(material: Material, name: str, rounds: int) -> Iterator[Figure]:
-    """What a compaction does with the same material besides."""
-    draft = ExtractiveSummarizer().summarize(material)
-    users = [item.block.text for item in material.removed_items if item.kind is Kind.USER]
-    taken = alone(range(rounds), lambda _: check_draft(draft, material, user_texts=users))
-    yield Figure(f"the gate, for {name}", "ms", taken * 1e3)
-    taken = alone(range(rounds), lambda _: build_digest(material.removed_items, Digest()))
-    yield Figure(f"the digest, for {name}", "ms", taken * 1e3)
 
 
 def warm(session: StoredSession, key: str) -> StoredSession:

@@ -3,30 +3,18 @@
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from statistics import median, quantiles
-from time import perf_counter
 
 from cutbank import SessionStore
 from cutbank.adapters.interfaces.sample import write_sample
-from cutbank.adapters.models.vocabularies import (
-    VOCABULARIES,
-    TiktokenCounter,
-    load_encoding,
-)
 from cutbank.adapters.runtime.importing.importer import import_path
 from cutbank.adapters.runtime.sessions.session_store import open_store
 from cutbank.adapters.storage.view_reader import ViewReader
 from cutbank.domain.compaction import RECORDED_LINEAGE
-from cutbank.domain.compaction_events import Trigger
-from cutbank.domain.errors import NotFoundError
 from cutbank.domain.ranges import Ranges
 from cutbank.domain.session_events import ModelCalled
-from cutbank.projections.compaction_window import make_window
-from cutbank.projections.context_usage import ContextUsageTracker
 from cutbank.projections.history_view import HistoryFold
-from cutbank.projections.view_content import TokenCounts
 
 from .figure import Figure, Found, Options
 from .timing import alone
@@ -34,8 +22,6 @@ from .timing import alone
 MOST = 3.0
 """Percent that the median prediction may be off."""
 SELDOM = 10
-FEW = 10
-"""Calls below which a session says nothing about how well it was foreseen."""
 
 
 def counting(options: Options) -> Found:
@@ -77,14 +63,11 @@ class Guess:
 
 
 def _foreseen(store: SessionStore) -> Found:
-    guesses = list(_guesses(store, None))
+    guesses = list(_guesses(store))
     later = [guess for guess in guesses if not guess.is_first]
-    among = len(_by_session(later))
+    among = len({guess.session for guess in later})
     yield f"counting: {len(later)} calls after a recorded one, in {among} sessions"
     yield from _figures("next call", later, most=MOST)
-    for name, some in _by_session(later).items():
-        if len(some) >= FEW:
-            yield from _figures(f"next call, {name}", some)
     second = [guess for guess in later if guess.is_second]
     yield f"counting: {len(second)} calls on a view that one call had seen"
     yield from _figures("second call on a view", second, most=MOST)
@@ -93,11 +76,6 @@ def _foreseen(store: SessionStore) -> Found:
         yield f"counting: {len(compacted)} first calls after a compaction"
         yield from _figures("first call after a compaction", compacted)
     yield from _figures(f"{SELDOM}th call after a recorded one", list(_seldom(store)))
-    for name in filter(is_available, VOCABULARIES):
-        exact = [
-            one for one in _guesses(store, TokenCounts(TiktokenCounter(name))) if not one.is_first
-        ]
-        yield from _figures(f"next call, counted by {name}", exact)
 
 
 def _figures(what: str, guesses: list[Guess], most: float | None = None) -> Iterator[Figure]:
@@ -114,29 +92,13 @@ def _figures(what: str, guesses: list[Guess], most: float | None = None) -> Iter
     yield Figure(f"{what}: p90", "%", ninth, raw_ninth)
 
 
-def _by_session(guesses: list[Guess]) -> dict[str, list[Guess]]:
-    found: dict[str, list[Guess]] = {}
-    for guess in guesses:
-        found.setdefault(guess.session, []).append(guess)
-    return found
-
-
-def _guesses(store: SessionStore, tally: TokenCounts | None) -> Iterator[Guess]:
+def _guesses(store: SessionStore) -> Iterator[Guess]:
     """Each call, from what stood in the log before its report: read anew each time."""
-    store.events.tally = tally or TokenCounts()
     for key, calls in _calls(store):
         reader = ViewReader(store.events, "default", key, RECORDED_LINEAGE)
         for at, call in calls:
             history, _ = reader.read_history(at - 1, call.lineage_version)
             yield _guess(key, history, call)
-
-
-def is_available(name: str) -> bool:
-    try:
-        load_encoding(name)
-    except NotFoundError:
-        return False
-    return True
 
 
 def _guess(key: str, history: HistoryFold, call: ModelCalled) -> Guess:
@@ -187,7 +149,6 @@ def _calls(store: SessionStore) -> Iterator[tuple[str, list[tuple[int, ModelCall
 
 
 def _costs(store: SessionStore, options: Options) -> Found:
-    store.events.tally = TokenCounts()
     largest = max(store.sessions(), key=lambda found: found.position).key
     reader = ViewReader(store.events, "default", largest, RECORDED_LINEAGE)
     history, coordinate = reader.read_history()
@@ -195,33 +156,3 @@ def _costs(store: SessionStore, options: Options) -> Found:
     entries = len(view.entries)
     seconds = alone(range(options.ops // 10), lambda _: history.measure_usage())
     yield Figure(f"reckoning of {entries} entries", "us", seconds * 1e6)
-    seconds = alone(
-        range(options.ops // 10),
-        lambda _: list(make_window(history, view, 200_000, Trigger.THRESHOLD).items),
-    )
-    yield Figure(f"window of {entries} entries", "us", seconds * 1e6)
-    text = "".join(entry.text for entry in view.entries)
-    for name in VOCABULARIES:
-        if not is_available(name):
-            yield f"counting: the vocabulary {name} is not on this machine"
-            continue
-        load_encoding.cache_clear()
-        start = perf_counter()
-        load_encoding(name)
-        yield Figure(f"{name}: load", "ms", (perf_counter() - start) * 1e3)
-        counter = TiktokenCounter(name)
-        seconds = alone([text] * 5, counter.count_text)
-        yield Figure(f"{name}: count", "MB/s", len(text.encode()) / seconds / 1e6)
-        anew = alone([TokenCounts(counter) for _ in range(5)], partial(_counted, history))
-        yield Figure(f"{name}: a view of {view.tokens:,} tokens, anew", "ms", anew * 1e3)
-        tally = TokenCounts(counter)
-        again = alone([tally] * 21, partial(_counted, history))
-        yield Figure(f"{name}: the same, remembered", "ms", again * 1e3)
-
-
-def _counted(history: HistoryFold, tally: TokenCounts) -> int:
-    return (
-        ContextUsageTracker(tally)
-        .measure_usage(tuple(history.entries.values()), history.request)
-        .used_tokens
-    )

@@ -22,7 +22,7 @@ from cutbank.projections.replay.replay_writers import ReplayWriters
 from .figure import Figure, Found, Options
 from .workload import as_block, turns
 
-IN_FULL = ("reserve-headroom", "pi", "preserve-zone", "retention-window", "scored-pruning")
+IN_FULL = ("reserve-headroom", "pi")
 LEAST = 100_000
 LIMIT, SUMMARY = 200_000, 2_000
 

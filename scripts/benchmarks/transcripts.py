@@ -49,8 +49,6 @@ def transcripts(options: Options) -> Found:
             target, met = (f"<= {MOST} MB", peak <= MOST) if plain else ("", None)
             yield Figure(named(f"peak RSS, {name}", compress), "MB", peak, target=target, met=met)
     yield from together(samples, options)
-    if options.large:
-        yield from one_gigabyte(options.folder / "gigabyte")
 
 
 def together(samples: Path, options: Options) -> Found:
@@ -59,18 +57,6 @@ def together(samples: Path, options: Options) -> Found:
     runs = fresh(partial(imported, samples, jobs=2), [False] * max(1, options.processes // 3))
     speed = size / median(run[0] for run in runs)
     yield Figure(f"import of {size:.1f} MB of transcripts by 2 processes", "MB/s", speed)
-
-
-def one_gigabyte(folder: Path) -> Found:
-    """One transcript of a gigabyte: its memory is that of a line, not of the file."""
-    folder.mkdir()
-    write_long(folder / "long.jsonl", 1_000_000_000 // LONGEST)
-    size = (folder / "long.jsonl").stat().st_size / 1e6
-    ((taken, peak),) = fresh(partial(imported, folder), [False])
-    what = f"{size / 1e3:.1f} GB of lines up to {LONGEST / 1e6:.0f} MB"
-    speed, fast = size / taken, f">= {LEAST} MB/s"
-    yield Figure(f"import of {what}", "MB/s", speed, target=fast, met=speed >= LEAST)
-    yield Figure(f"peak RSS, {what}", "MB", peak, target=f"<= {MOST} MB", met=peak <= MOST)
 
 
 def imported(folder: Path, compress: bool, *, jobs: int = 1) -> tuple[float, float]:

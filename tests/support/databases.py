@@ -1,8 +1,10 @@
 """Both databases for tests: a server, schemas of their own, and what stands behind a store."""
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 from uuid import uuid4
 
@@ -29,6 +31,17 @@ def postgres_address(folder: Path) -> str:
     except ImportError as missing:
         pytest.skip(f"no PostgreSQL server to test with: {missing}")
     return address(folder / "postgres")
+
+
+def memory_folder() -> TemporaryDirectory[str]:
+    """Return a folder for databases of many examples: in memory where the system has such a place.
+
+    It is for rules that are not about the disk.
+    """
+    memory = "/dev/shm"  # noqa: S108 - a folder of our own is made in it
+    return TemporaryDirectory(
+        prefix="cutbank-test-", dir=memory if os.access(memory, os.W_OK) else None
+    )
 
 
 @contextmanager

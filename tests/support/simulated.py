@@ -4,11 +4,11 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from tempfile import TemporaryDirectory
 from typing import Literal, Self
 
 import pytest
 from clock import StillClock
+from databases import memory_folder
 from resting import Told, pass_time
 
 import cutbank
@@ -119,7 +119,7 @@ class Simulation:
     def __enter__(self) -> Self:
         patch = self._stack.enter_context(pytest.MonkeyPatch.context())
         patch.setattr(from_settings, "_make_summarizer", self._summarizer)
-        database = f"{self._stack.enter_context(TemporaryDirectory())}/log.db"
+        database = f"{self._stack.enter_context(memory_folder())}/log.db"
         opened = cutbank.open(database, clock=self.clock, settings=SETTINGS, synchronous="NORMAL")
         self.store = self._stack.enter_context(opened)
         for number in range(len(self.workers)):

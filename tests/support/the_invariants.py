@@ -1,15 +1,12 @@
 """The ten invariants of docs/design.md, each a property, together in one state machine."""
 
-import shutil
-import tempfile
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
-from databases import asked, new_schema
+from databases import asked, memory_folder, new_schema
 from hypothesis import strategies as st
 from hypothesis.stateful import (
     Bundle,
@@ -51,6 +48,10 @@ from cutbank.projections.rendering.catalog import render_view
 LIMIT = 3_000
 LIMITS = st.integers(min_value=1_500, max_value=6_000)
 POLICY = ReserveHeadroom(reserve_tokens=300, keep_tokens=300, summary_tokens=300)
+LOG = (
+    "SELECT notification_id, originator_id, originator_version, digest, state"
+    " FROM stored_events ORDER BY notification_id"
+)
 WORDS = st.text(
     st.characters(codec="utf-8", exclude_characters="\0") | st.sampled_from(" \n#<>\"'"),
     min_size=1,
@@ -130,9 +131,8 @@ class TheInvariants(RuleBasedStateMachine):
         super().__init__()
         self.gone_at_the_end = ExitStack()
         if self.server is None:
-            folder = Path(tempfile.mkdtemp(prefix="cutbank-invariants-"))
-            self.gone_at_the_end.callback(shutil.rmtree, folder)
-            self.database = str(folder / "log.db")
+            folder = self.gone_at_the_end.enter_context(memory_folder())
+            self.database = f"{folder}/log.db"
         else:
             self.database = self.gone_at_the_end.enter_context(new_schema(self.server))
         self.store = self._opened()
@@ -147,10 +147,10 @@ class TheInvariants(RuleBasedStateMachine):
         try:
             assert verify(self.store).violations == []
             # Invariant 1: no operation changed or deleted a stored event.
+            assert asked(self.store, LOG)[: len(self.rows)] == self.rows
             for model in self.models.values():
-                for at, block in model.said.items():
-                    (recalled,) = model.session.recall(at)
-                    assert recalled.block == block
+                _assert_recalled(model, list(model.said))
+                self.invariant_4_a_coordinate_stays_one_view(model, list(model.served))
         finally:
             self.store.close()
             self.gone_at_the_end.close()
@@ -470,16 +470,21 @@ class TheInvariants(RuleBasedStateMachine):
             if view != model.newest:
                 self.invariant_2_every_block_has_one_fate(model, view)
                 self.invariant_3_tool_pairs_are_whole(model, view)
-                self.invariant_4_a_coordinate_is_one_view(model, view)
+                body = render_view(view, "neutral")
+                at = view.coordinate
+                coordinate = (at.position, at.lineage, at.lineage_version)
+                model.served[coordinate] = (view.fingerprint, body)
+                # One a few steps back now, and all of them in the end.
+                self.invariant_4_a_coordinate_stays_one_view(model, list(model.served)[-6:-5])
                 self.invariant_5_the_prefix_is_stable(model, view)
-                self.invariant_9_nothing_dropped_is_unreachable(model, view)
+                self.invariant_9_nothing_dropped_is_unreachable(model, view, body)
 
     def invariant_1_the_log_only_grows(self) -> None:
-        query = "SELECT notification_id, originator_id, originator_version, digest, state"
-        query += " FROM stored_events ORDER BY notification_id"
-        rows = asked(self.store, query)
-        assert rows[: len(self.rows)] == self.rows
-        self.rows = rows
+        """Note what came; in the end the log has to begin with all that was noted."""
+        newest = self.rows[-1][0] if self.rows else 0
+        self.rows += asked(
+            self.store, LOG.replace("ORDER", f"WHERE notification_id > {newest} ORDER")
+        )
 
     def invariant_2_every_block_has_one_fate(self, model: Model, view: HistoryView) -> None:
         shown, covers, hidden = _places(view)
@@ -500,13 +505,13 @@ class TheInvariants(RuleBasedStateMachine):
         assert check_openai_chat(render_view(view, "openai-chat")) == []
         assert check_openai_responses(render_view(view, "openai-responses")) == []
 
-    def invariant_4_a_coordinate_is_one_view(self, model: Model, view: HistoryView) -> None:
-        at = view.coordinate
-        seen = (view.fingerprint, render_view(view, "neutral"))
-        model.served[at.position, at.lineage, at.lineage_version] = seen
-        for (position, lineage, version), before in list(model.served.items())[:-1][-9::3]:
+    def invariant_4_a_coordinate_stays_one_view(
+        self, model: Model, coordinates: list[tuple[int, str, int]]
+    ) -> None:
+        for position, lineage, version in coordinates:
             again = model.session.view(at=position, lineage=lineage, lineage_version=version)
-            assert (again.fingerprint, render_view(again, "neutral")) == before
+            seen = (again.fingerprint, render_view(again, "neutral"))
+            assert seen == model.served[position, lineage, version]
 
     def invariant_5_the_prefix_is_stable(self, model: Model, view: HistoryView) -> None:
         before, model.newest = model.newest, view
@@ -514,15 +519,15 @@ class TheInvariants(RuleBasedStateMachine):
             assert view.entries[: len(before.entries)] == before.entries
         model.was_retracted_since = False
 
-    def invariant_9_nothing_dropped_is_unreachable(self, model: Model, view: HistoryView) -> None:
+    def invariant_9_nothing_dropped_is_unreachable(
+        self, model: Model, view: HistoryView, body: Any
+    ) -> None:
         shown = {entry.position for entry in view.entries}
         gone = [at for at in model.said if at not in shown and at not in model.retracted]
-        named = _named_in(render_view(view, "neutral"))
+        named = _named_in(body)
         for at in gone:
             assert at in named, f"#{at} is in no range that the view names"
-        for at in gone[:3]:
-            (recalled,) = model.session.recall(at)
-            assert recalled.block == model.said[at]
+        _assert_recalled(model, gone[:3])
 
     # How
 
@@ -619,6 +624,12 @@ class TheInvariants(RuleBasedStateMachine):
         text = first if isinstance(first, str) else first[0]["text"]
         assert text != view.summary.text
         assert "summary" in text[:200].lower()
+
+
+def _assert_recalled(model: Model, positions: list[int]) -> None:
+    recalled = model.session.recall(Ranges.of(positions)) if positions else []
+    said = {at: model.said[at] for at in positions}
+    assert {each.position: each.block for each in recalled} == said
 
 
 def _places(view: HistoryView) -> tuple[set[int], set[int], set[int]]:

@@ -5,9 +5,9 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
+from databases import memory_folder
 from every_policy import fitted
 from hypothesis import strategies as st
 
@@ -199,7 +199,7 @@ def at_work(
     time, compaction = Time(), {} if gain is None else {"minimum_gain": gain}
     known = Settings.model_validate({"compaction": compaction})
     with (
-        TemporaryDirectory() as folder,
+        memory_folder() as folder,
         cutbank.open(Path(folder, "live.db"), clock=time, settings=known) as store,
     ):
         how = {"policy": fitted(policy, limit), "limit": limit, "options": LoopOptions(**options)}

@@ -1,10 +1,10 @@
 """A replay decides what an agent's loop decided, and shows what it served."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from operator import attrgetter
 from random import Random
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 from every_policy import every_name, fitted
@@ -30,7 +30,7 @@ from cutbank.domain.fidelity.rows import WHOLE_HISTORY
 from cutbank.domain.item import Item, order_for_view
 from cutbank.domain.policies.policy import Policy, is_due
 from cutbank.domain.ranges import Ranges
-from cutbank.domain.window import Window
+from cutbank.domain.window import Plan, Window
 from cutbank.projections.replay.policy_decider import PolicyDecider
 from cutbank.projections.replay.recording import RecordedCall, Recording
 from cutbank.projections.replay.replay import (
@@ -268,6 +268,44 @@ def test_a_policy_is_always_shown_the_view_as_it_stands(name: str, steps: Steps)
     decider = Looking(CompactionTerms(fitted(name, LIMIT), LIMIT), recording)
 
     assert len(views_of(recording, decider, LIMIT)) == len(recording.calls)
+
+
+@dataclass(init=False)
+class Drops:
+    """A policy that drops these blocks, and cuts nothing; it has no settings."""
+
+    name: ClassVar[str] = "drops"
+
+    def __init__(self, positions: Ranges) -> None:
+        self._positions = positions
+
+    def plan(self, _: Window) -> Plan:
+        return Plan(None, "the test wants it", 0, drops=self._positions)
+
+
+def test_a_late_result_stands_beside_its_carried_call_before_a_block_pinned_since(
+    session: StoredSession,
+) -> None:
+    session.append(Block.user("look"), ToolCall(tool_call_id="c", name="ls", message_id="m"))
+    later = session.append(Block.user("and there? " * 400)).last
+    session.compact(Drops(Ranges.of([later])), limit=2_000)
+    boundary = session.view().boundary
+    assert boundary
+    compacted_at = session.position
+    session.pin(later)
+    pinned_at = session.position
+    result = session.append(ToolResult(tool_call_id="c", content="found")).last
+    fold = ReplayFold(read_recording(session), MAIN_LINEAGE)
+    fold.advance(compacted_at)
+    fold.add_boundary(boundary, session.view().summary)
+    fold.serve(boundary.originator_version, boundary.originator_version)
+
+    fold.advance(pinned_at)
+    assert later in {item.position for item in fold.list_items()}
+    fold.advance(result)
+
+    check_items(fold)
+    assert [item.position for item in fold.list_items()][-2:] == [result, later]
 
 
 PRUNING = {"prune_over": 201, "preserve_recent": 2, "max_output_tokens": 0}

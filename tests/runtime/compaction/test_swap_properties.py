@@ -1,9 +1,9 @@
 """Whatever is said, taken back and swapped in: the fold in memory is the fold of the log."""
 
 from contextlib import suppress
-from tempfile import TemporaryDirectory
 from typing import Any
 
+from databases import memory_folder
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
@@ -39,7 +39,7 @@ class Swapping(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.folder = TemporaryDirectory()
+        self.folder = memory_folder()
         database = f"{self.folder.name}/log.db"
         self.store = cutbank.open(database, synchronous="NORMAL", settings=UNPINNED)
         self.session = self.store.session("a session")

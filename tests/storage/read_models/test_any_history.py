@@ -1,12 +1,11 @@
 """Whatever was said and however it was read: followed rows are rebuilt rows, and say what is."""
 
-import shutil
-import tempfile
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
+from databases import memory_folder
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
@@ -53,7 +52,8 @@ class Histories(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.folder = Path(tempfile.mkdtemp(prefix="cutbank-read-models-"))
+        self.made = memory_folder()
+        self.folder = Path(self.made.name)
         self.store = cutbank.open(self.folder / "log.db", synchronous="NORMAL")
         self.models = self._opened("followed.db")
         self.number = 0
@@ -69,7 +69,7 @@ class Histories(RuleBasedStateMachine):
         finally:
             self.models.close()
             self.store.close()
-            shutil.rmtree(self.folder)
+            self.made.cleanup()
 
     def rows_are_those_of_a_rebuild(self) -> None:
         whole = self._opened("whole.db")

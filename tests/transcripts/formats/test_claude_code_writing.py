@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
+import pytest
 from told_elsewhere import said
 
 from cutbank import Block, CompactionOptions, SessionStore, ToolCall, ToolResult
@@ -79,13 +80,19 @@ def calls(entry: Any) -> list[Any]:
     return [item for item in content if isinstance(item, dict) and item["type"] == "tool_use"]
 
 
+NATIVE_CALL = {"type": "tool_use", "id": "fc|1", "name": "f", "input": {}}
+
+
+@pytest.mark.parametrize(
+    "native", [None, Native(provider="anthropic", item=json.dumps(NATIVE_CALL))]
+)
 def test_ids_that_anthropic_refuses_and_ids_that_come_again_are_replaced(
-    store: SessionStore, tmp_path: Path
+    store: SessionStore, tmp_path: Path, native: Native | None
 ) -> None:
     session = store.session("s")
     session.append(Block.user("go"))
     for answer in ("one", "two"):
-        session.append(ToolCall(tool_call_id="fc|1", name="f"))
+        session.append(ToolCall(tool_call_id="fc|1", name="f", native=native))
         session.append(ToolResult(tool_call_id="fc|1", content=answer))
 
     entries, _ = written(session)

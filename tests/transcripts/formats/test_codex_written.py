@@ -215,6 +215,24 @@ def test_the_view_of_a_rollout_holds_what_its_compaction_brought(
     assert items[5]["output"] == [{"type": "input_text", "text": "x"}]
 
 
+@pytest.mark.parametrize("kind", ["function_call_output", "custom_tool_call_output"])
+def test_a_result_has_the_type_that_its_rebuilt_call_requires(
+    store: SessionStore, tmp_path: Path, kind: str
+) -> None:
+    told = Rollout()
+    told.user("first")
+    call = {"type": "function_call", "name": "ls", "arguments": "{}", "call_id": "c"}
+    told.compacts(message("user", "first"), call)
+    told.item(kind, call_id="c", output="done")
+    session = imported(store, tmp_path / "in.jsonl", told)
+
+    target = written(session, tmp_path, view=True, lineage="recorded")
+
+    assert [item["type"] for item in items_of(target)][-2:] == [
+        *("function_call", "function_call_output")
+    ]
+
+
 def test_large_numbers_and_halves_of_characters_are_written_as_they_were_read(
     store: SessionStore, tmp_path: Path
 ) -> None:
