@@ -1,30 +1,18 @@
-"""Feeds the session index, the digest, the context meter and the compaction ledger."""
+"""Feeds the session index, the context meter and the compaction ledger."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import lru_cache, partial
 from typing import cast
 from uuid import UUID
 
 from sqlite_utils import Database
 
-from ....domain.blocks import AnyBlock, Kind, ToolCall
 from ....domain.compaction import MAIN_LINEAGE
-from ....domain.digest import SHELL_TOOLS, find_touched_files, normalize_tool_name, read_arguments
 from ....domain.event import Event, load_state
 from ....domain.ranges import Ranges
 from ....domain.session import SessionState, derive_session_id
-from ....domain.session_events import (
-    BlockAppended,
-    BlocksRetracted,
-    ModelCalled,
-    ParentNamed,
-    SessionOpened,
-    ToolCallAbandoned,
-    ToolCalled,
-    ToolReturned,
-)
-from ....domain.summaries.commands import get_command
-from ....projections.read_models.session_row import SessionRow
+from ....domain.session_events import ModelCalled, ParentNamed, SessionOpened
+from ....projections.read_models.session_row import SessionRow, compute_utilization
 from ....projections.read_models.timestamps import (
     find_event_time,
     format_timestamp,
@@ -39,9 +27,6 @@ from .compaction_ledger import LINEAGE_TOPICS, add_decision, measure_boundaries
 from .model_calls import add_call, measure_session
 from .read_model_file import ReadModelDatabase
 from .row_batch import ResolveLimit, RowBatch, TouchedSession
-
-_MAX_DIGEST_CHARACTERS = 1_000
-"""The longest command or path in the digest."""
 
 
 class IndexFeed:
@@ -61,7 +46,6 @@ class IndexFeed:
         batch = RowBatch(
             self.store,
             db,
-            self.file.read_settings(),
             limit_of=self._limit_of,
             open_reader=self._open_reader,
             prices=self._prices,
@@ -77,7 +61,10 @@ class IndexFeed:
                 event = read(row)
                 _note_event(batch, touched, row, event)
                 touched.row.apply(event, row.tokens)
-                _apply_event(batch, touched, row, event)
+                if isinstance(event, ModelCalled):
+                    add_call(batch, touched.row, row.id, event)
+                elif isinstance(event, ParentNamed):
+                    _set_parent(batch, touched.row)
         for touched in batch.sessions:
             _finish_session(batch, touched)
         batch.write_sessions()
@@ -143,68 +130,4 @@ def _finish_session(batch: RowBatch, touched: TouchedSession) -> None:
     if touched.newest_block is not None:
         touched.row.said_at = format_timestamp(find_event_time(touched.newest_block))
     measure_session(batch, touched.row)
-    touched.row.measure(batch.settings)
-
-
-def _apply_event(
-    batch: RowBatch, touched: TouchedSession, row: LogNotification, event: Event
-) -> None:
-    session, position = touched.row.id, event.originator_version
-    match event:
-        case ToolCalled(block=block, turn=turn) | BlockAppended(block=block, turn=turn):
-            for kind, what in _list_touched(block):
-                batch.add(
-                    "digest_entries",
-                    session_id=session,
-                    position=position,
-                    turn=turn,
-                    kind=kind,
-                    what=what[:_MAX_DIGEST_CHARACTERS],
-                    tool=block.name if isinstance(block, ToolCall) else None,
-                    retracted=0,
-                )
-        case ToolReturned(call=call, block=block):
-            _end_call(batch, session, call, "error" if block.is_error else "ok")
-        case ToolCallAbandoned(call=call):
-            _end_call(batch, session, call, "abandoned")
-        case BlocksRetracted(positions=positions, reopened=reopened):
-            for first, last in positions.runs:
-                batch.execute(
-                    "UPDATE digest_entries SET retracted = 1"
-                    " WHERE session_id = ? AND position BETWEEN ? AND ?",
-                    session,
-                    first,
-                    last,
-                )
-            for call in reopened.values():
-                _end_call(batch, session, call, None)
-        case ParentNamed():
-            _set_parent(batch, touched.row)
-        case ModelCalled():
-            add_call(batch, touched.row, row.id, event)
-        case _:
-            pass
-
-
-def _end_call(batch: RowBatch, session: int, call: int, outcome: str | None) -> None:
-    # A fork's answer to its parent's call finds no entry, and does not change the parent's.
-    batch.execute(
-        "UPDATE digest_entries SET outcome = ? WHERE session_id = ? AND position = ?",
-        outcome,
-        session,
-        call,
-    )
-
-
-def _list_touched(block: AnyBlock) -> Iterator[tuple[str, str]]:
-    """Yield what a block touched: `read` or `modified` files, a `command`, or an `artifact`."""
-    if isinstance(block, ToolCall):
-        touch = find_touched_files(block)
-        kind = "modified" if touch.modifies else "read"
-        yield from ((kind, path) for path in dict.fromkeys(touch.paths))
-        if normalize_tool_name(block.name) in SHELL_TOOLS and (
-            command := get_command(read_arguments(block))
-        ):
-            yield "command", command
-    elif block.kind is Kind.ARTIFACT:
-        yield "artifact", getattr(block, "name", None) or "unnamed"
+    touched.row.utilisation = compute_utilization(touched.row.in_use, touched.row.context_limit)

@@ -2,9 +2,9 @@
 
 import os
 import sqlite3
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
 from threading import RLock
@@ -15,7 +15,6 @@ from platformdirs import user_state_path
 from sqlite_utils import Database
 
 from ....domain.errors import StorageError
-from ....projections.read_models.session_row import SessionRow, SessionRowSettings
 from ..event_log.addresses import hide_passwords, is_postgres
 from ..event_log.event_store import EventStore
 from ..event_log.stored_row import LogNotification
@@ -28,11 +27,6 @@ from . import schema
 _LOCK_TIMEOUT_S = 30.0
 """How long to wait for another process's batch."""
 _DAMAGE_CODES = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
-_DEFAULT_SETTINGS = SessionRowSettings(
-    idle_seconds=300.0, context_limit=0, least_share=0.5, attempts=3, backoff_seconds=60.0
-)
-"""The default settings for computing rows."""
-_SETTINGS_QUERY = "SELECT name, value FROM settings"
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,32 +82,15 @@ class ReadModelDatabase:
     together; they are then read from the log again. Writing never waits for the disk.
     """
 
-    def __init__(self, name: str, asked: Mapping[str, float] | None = None) -> None:
-        """`asked` are fields of SessionRowSettings; for others, those stored in the file apply."""
+    def __init__(self, name: str) -> None:
         self.name = name
         self.file = None if name.startswith("file:") else Path(name)
         self.lock = RLock()
         self.rebuild_reason: str | None = None
         """Why the file was rebuilt, if it was."""
-        self._asked = dict(asked or {})
         self._is_left = False
         reopen_in_children(self)
         self._open()
-
-    def read_settings(self) -> SessionRowSettings:
-        """Return the settings by which rows are computed now."""
-        whole = {"context_limit", "attempts"}
-        rows = self.fetch_rows("SELECT name, value FROM settings")
-        known: dict[str, Any] = {
-            name: int(value) if name in whole else value for name, value in rows
-        }
-        return replace(_DEFAULT_SETTINGS, **known)
-
-    def change_settings(self, asked: Mapping[str, float]) -> None:
-        """Apply these fields of SessionRowSettings from now on, also to existing rows."""
-        self._asked |= asked
-        with self.transaction() as db:
-            self._save_settings(db)
 
     @contextmanager
     def transaction(self) -> Iterator[Database]:
@@ -144,7 +121,6 @@ class ReadModelDatabase:
         """Start again with empty tables, in the open transaction."""
         schema.drop_tables(db)
         schema.create_tables(db)
-        self._save_settings(db)
         self.rebuild_reason = reason or self.rebuild_reason
 
     def is_damaged(self, error: sqlite3.Error) -> bool:
@@ -241,32 +217,12 @@ class ReadModelDatabase:
                 " move it away"
             )
         enable_wal(db.conn, _LOCK_TIMEOUT_S)
-        if schema.is_current(db) and not self._asked:
+        if schema.is_current(db):
             return
         with self.transaction():
             # Under the lock, as another process may have been faster.
-            if schema.is_current(db):
-                self._save_settings(db)
-            else:
+            if not schema.is_current(db):
                 self.clear(db, f"{self.name} was of another version" if tables else None)
-
-    def _save_settings(self, db: Database) -> None:
-        """Store the requested settings, and compute the affected rows again."""
-        before = self.read_settings()
-        rows = [(name, float(value)) for name, value in self._asked.items()]
-        db.conn.executemany("INSERT OR REPLACE INTO settings VALUES (?, ?)", rows)
-        after = self.read_settings()
-        if after == before:
-            return
-        changed = []
-        # A session below both shares of the limit was not due and is not due now.
-        is_same_limit = after.context_limit == before.context_limit
-        least = min(before.least_share, after.least_share) if is_same_limit else 0.0
-        for found in list(db.query("SELECT * FROM sessions WHERE utilisation >= ?", [least])):
-            session = SessionRow(**found)
-            session.measure(after)
-            changed.append((session.utilisation, session.due_at, session.id))
-        db.conn.executemany("UPDATE sessions SET utilisation = ?, due_at = ? WHERE id = ?", changed)
 
     def _file_id(self) -> tuple[int, int] | None:
         """Return the device and inode of the file at the path."""

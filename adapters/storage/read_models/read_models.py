@@ -1,7 +1,7 @@
 """Keeps a log's read models up to date, searches and rebuilds them."""
 
 import sqlite3
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from threading import Event, Thread
 from typing import ParamSpec, Self, TypeVar
 
@@ -38,19 +38,15 @@ class ReadModels:
         name: str,
         *,
         log: str = "the log",
-        reckoned: Mapping[str, float] | None = None,
         user_settings: Callable[[], UserSettings] = UserSettings,
     ) -> None:
-        """`reckoned` are fields of SessionRowSettings that the file should use.
-
-        `user_settings` supplies a context limit that the log does not report.
-        """
+        """`user_settings` supplies a context limit that the log does not report."""
         self.store = store
         self.name = name
         self.log = log
         """The log's name in messages."""
         with translate_storage_errors(name):
-            self.file = ReadModelDatabase(name, reckoned)
+            self.file = ReadModelDatabase(name)
         self._user_settings = user_settings
         self._index = IndexFeed(store, self.file, self._resolve_limit)
         self._words = SearchFeed(store)
@@ -121,10 +117,6 @@ class ReadModels:
         """Empty the file and read the whole log again; return the number of events."""
         self._run_on_fit_file(self._empty)
         return self.catch_up(progress)
-
-    def change_settings(self, **settings: float) -> None:
-        """Apply these fields of SessionRowSettings from now on, also to existing rows."""
-        self._run_on_fit_file(self.file.change_settings, settings)
 
     def close(self) -> None:
         self.file.close()

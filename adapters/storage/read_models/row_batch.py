@@ -11,7 +11,7 @@ from sqlite_utils import Database
 from ....domain.context_limit import ContextLimit, LoggedContext
 from ....domain.event import Event
 from ....domain.record import MAX_COUNT
-from ....projections.read_models.session_row import SessionRow, SessionRowSettings
+from ....projections.read_models.session_row import SessionRow
 from ....projections.rendering.sendable import replace_half_characters
 from ...models.model_catalog import PriceLookup
 from ..event_log.event_store import EventStore
@@ -61,14 +61,12 @@ class RowBatch:
         self,
         store: EventStore,
         db: Database,
-        settings: SessionRowSettings,
         *,
         limit_of: ResolveLimit,
         open_reader: OpenReader,
         prices: PriceLookup,
     ) -> None:
         self.store = store
-        self.settings = settings
         self.limit_of = limit_of
         self.open_reader = open_reader
         self.prices = prices

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 from faulty import closing, one_line
-from read_model_rows import table
 
 import cutbank
 from cutbank import Block, SessionStore
@@ -213,25 +212,3 @@ def test_read_models_stand_beside_a_log_or_in_the_state_folder(tmp_path: Path) -
     assert all(Path(one).is_relative_to(tmp_path / "state") for one in elsewhere)
     assert elsewhere[1] == elsewhere[2] != elsewhere[3]
     assert "secret" not in "".join(elsewhere)
-
-
-def test_other_settings_are_reckoned_with_at_once(store: SessionStore, opening: Opening) -> None:
-    talk(store, "s", 2)
-    opening(least_share=0).catch_up()
-    (usual,) = table(opening(), "sessions")
-
-    (row,) = table(opening(idle_seconds=60, context_limit=1_000), "sessions")
-    (small,) = table(opening(least_share=row["utilisation"] + 0.01), "sessions")
-    (again,) = table(opening(least_share=0), "sessions")
-
-    assert again == row
-    assert usual["due_at"] == "2026-01-01T00:05:11.000Z"
-    assert row["due_at"] == "2026-01-01T00:01:11.000Z"
-    assert small["due_at"] is None
-    assert row["utilisation"] == round(row["view_tokens"] / 1_000, 4)
-    # They are the file's own from now on, whoever opens it.
-    store.session("t").append(Block.user("words"))
-    later = opening()
-    later.catch_up()
-    last = table(later, "sessions")[1]
-    assert last["due_at"] == last["last_activity"].replace("00:00:", "00:01:")
