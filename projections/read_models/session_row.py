@@ -175,12 +175,12 @@ class SessionRow:
             case SystemPromptSet(text=text):
                 self.steady_from = event.originator_version
                 before, self.system_tokens = self.system_tokens, estimate_text(text)
-                self._grow(self.system_tokens - before)
+                self.grow(self.system_tokens - before)
             case ToolsSet(tools=tools):
                 self.steady_from = event.originator_version
                 before = self.tools_tokens
                 self.tools_tokens = estimate_text(str(tools)) if tools else 0
-                self._grow(self.tools_tokens - before)
+                self.grow(self.tools_tokens - before)
             case BlocksRetracted():
                 self.steady_from = event.originator_version
                 self.view_tokens = None
@@ -188,9 +188,9 @@ class SessionRow:
                 pass
             case BlockAppended(block=block) if block.kind is Kind.USER and not self.first_prompt:
                 self._record_prompt(block.text)
-                self._grow(tokens)
+                self.grow(tokens)
             case _:
-                self._grow(tokens)
+                self.grow(tokens)
 
     def _record_prompt(self, text: str) -> None:
         # Text that an agent inserted begins with a tag.
@@ -201,7 +201,7 @@ class SessionRow:
         """Forget earlier decisions and failures, which did not include the new event."""
         self.settled, self.attempts, self.failed_at = 0, 0, None
 
-    def _grow(self, tokens: int) -> None:
+    def grow(self, tokens: int) -> None:
         if self.view_tokens is not None:
             self.view_tokens += tokens
 

@@ -8,12 +8,20 @@ from uuid import UUID
 from sqlite_utils import Database
 
 from ....domain.compaction import MAIN_LINEAGE
-from ....domain.event import Event, load_state
+from ....domain.event import load_state
 from ....domain.ranges import Ranges
 from ....domain.session import SessionState, derive_session_id
-from ....domain.session_events import ModelCalled, ParentNamed, SessionOpened
+from ....domain.session_events import (
+    ModelCalled,
+    ParentNamed,
+    SessionOpened,
+    ToolCallAbandoned,
+    ToolCalled,
+    ToolReturned,
+)
 from ....projections.read_models.session_row import SessionRow, compute_utilization
 from ....projections.read_models.timestamps import (
+    BLOCK_EVENTS,
     find_event_time,
     format_timestamp,
     get_event_block,
@@ -27,6 +35,10 @@ from .compaction_ledger import LINEAGE_TOPICS, add_decision, measure_boundaries
 from .model_calls import add_call, measure_session
 from .read_model_file import ReadModelDatabase
 from .row_batch import ResolveLimit, RowBatch, TouchedSession
+
+_GROWING_TOPICS = {event.TOPIC for event in (ToolCalled, ToolReturned, ToolCallAbandoned)}
+"""Events that only make a session larger, by tokens that are stored with them; never parsed."""
+_BLOCK_TOPICS = {event.TOPIC for event in BLOCK_EVENTS}
 
 
 class IndexFeed:
@@ -58,8 +70,11 @@ class IndexFeed:
                 _open_session(batch, row, cast(SessionOpened, read(row)))
             # Streams of a kind that only a later version of cutbank knows are ignored.
             elif touched := batch.find_session(cast(UUID, row.originator_id)):
+                _note_row(batch, touched, row)
+                if row.topic in _GROWING_TOPICS:
+                    touched.row.grow(row.tokens)
+                    continue
                 event = read(row)
-                _note_event(batch, touched, row, event)
                 touched.row.apply(event, row.tokens)
                 if isinstance(event, ModelCalled):
                     add_call(batch, touched.row, row.id, event)
@@ -75,7 +90,7 @@ class IndexFeed:
 def _open_session(batch: RowBatch, row: LogNotification, event: SessionOpened) -> None:
     opened = SessionRow.from_opened_event(row.id, event)
     touched = batch.open_session(event.originator_id, opened)
-    _note_event(batch, touched, row, event)
+    _note_row(batch, touched, row)
     if event.fork:
         opened.forked_from_id = _find_session_id(batch, event.fork.namespace, event.fork.key)
         # A fork's title and parent may have been set before the fork.
@@ -108,15 +123,12 @@ def _find_session_id(batch: RowBatch, namespace: str, key: str) -> int | None:
     return found.row.id if found else None
 
 
-def _note_event(
-    batch: RowBatch, touched: TouchedSession, row: LogNotification, event: Event
-) -> None:
-    touched.newest = row, event
-    touched.row.position = event.originator_version
+def _note_row(batch: RowBatch, touched: TouchedSession, row: LogNotification) -> None:
+    touched.newest = row
+    touched.row.position = row.originator_version
     touched.row.reset_attempts()
-    block = get_event_block(event)
-    if block is not None and (block.origin is None or block.origin.time):
-        touched.newest_block = event
+    if row.topic in _BLOCK_TOPICS:
+        touched.blocks.append(row)
     plaintext = batch.store.mapper.read_plaintext(row)
     touched.row.bytes += len(plaintext)
     if b'"bodies":' in plaintext:
@@ -124,10 +136,14 @@ def _note_event(
 
 
 def _finish_session(batch: RowBatch, touched: TouchedSession) -> None:
-    if touched.newest is not None:
-        row, event = touched.newest
-        touched.row.apply_newest(event, load_state(SessionState, load_json(row.carried)))
-    if touched.newest_block is not None:
-        touched.row.said_at = format_timestamp(find_event_time(touched.newest_block))
+    read = batch.store.mapper.to_domain_event
+    if (newest := touched.newest) is not None:
+        state = load_state(SessionState, load_json(newest.carried))
+        touched.row.apply_newest(read(newest), state)
+    for event in map(read, reversed(touched.blocks)):
+        block = get_event_block(event)
+        if block is not None and (block.origin is None or block.origin.time):
+            touched.row.said_at = format_timestamp(find_event_time(event))
+            break
     measure_session(batch, touched.row)
     touched.row.utilisation = compute_utilization(touched.row.in_use, touched.row.context_limit)

@@ -9,7 +9,6 @@ from uuid import UUID
 from sqlite_utils import Database
 
 from ....domain.context_limit import ContextLimit, LoggedContext
-from ....domain.event import Event
 from ....domain.record import MAX_COUNT
 from ....projections.read_models.session_row import SessionRow
 from ....projections.rendering.sendable import replace_half_characters
@@ -39,9 +38,9 @@ class TouchedSession:
     row: SessionRow
     unreported: list[tuple[str, int]] = field(default_factory=list)
     """The newest boundary of each lineage, if its first call may still be in this batch."""
-    newest: tuple[LogNotification, Event] | None = None
-    newest_block: Event | None = None
-    """The newest event of the batch with a block whose time is known."""
+    newest: LogNotification | None = None
+    blocks: list[LogNotification] = field(default_factory=list)
+    """The events of the batch that have a block."""
 
 
 @dataclass(slots=True)
