@@ -17,9 +17,9 @@ from psycopg.abc import Query
 from psycopg.sql import SQL, Identifier
 
 from ....domain.errors import StorageError
+from ..event_log.addresses import PostgresAddress
 from ..event_log.storage_errors import translate_storage_errors
 from ..process_forks import reopen_in_children
-from .postgres_address import PostgresAddress
 from .postgres_schema import MIN_SERVER_VERSION, find_version, migrate_schema
 
 RECONNECT_SECONDS = 10.0
