@@ -1,9 +1,9 @@
-"""Locates, opens and replaces the file of the read models, and keeps their position in the log."""
+"""Locates and opens the file of the read models, and keeps their position in the log."""
 
 import os
 import sqlite3
 from collections.abc import Container, Iterator, Sequence
-from contextlib import closing, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
@@ -17,6 +17,7 @@ from sqlite_utils import Database
 from ....domain.errors import StorageError
 from ..event_log.addresses import hide_passwords, is_postgres
 from ..event_log.event_store import EventStore
+from ..event_log.storage_errors import translate_storage_errors
 from ..event_log.stored_row import LogNotification
 from ..private_files import make_file, make_folder
 from ..process_forks import reopen_in_children
@@ -123,37 +124,8 @@ class ReadModelDatabase:
         schema.create_tables(db)
         self.rebuild_reason = reason or self.rebuild_reason
 
-    def is_damaged(self, error: sqlite3.Error) -> bool:
-        """Return whether an error about damage concerns this file."""
-        if error.sqlite_errorcode == sqlite3.SQLITE_CORRUPT_VTAB:
-            return True  # the log has no word index
-        try:
-            return self.fetch_rows("PRAGMA quick_check(1)") != [("ok",)]
-        except sqlite3.DatabaseError:
-            return True
-
-    def replace(self, reason: str) -> None:
-        with self.lock:
-            damaged = self._opened
-            self.close()
-            if self.file is None:
-                raise StorageError(f"{self.name}: {reason}")
-            # If several processes see the damage, SQLite's lock on an empty file lets only one
-            # replace it.
-            lock = self.file.with_name(f"{self.file.name}-replacing")
-            make_file(lock)
-            with closing(
-                sqlite3.connect(lock, timeout=_LOCK_TIMEOUT_S, isolation_level=None)
-            ) as held:
-                held.execute("BEGIN EXCLUSIVE")
-                if self._file_id() == damaged:
-                    for end in ("", "-wal", "-shm"):
-                        self.file.with_name(self.file.name + end).unlink(missing_ok=True)
-                self.rebuild_reason = reason
-                self._open()
-
     def reopen_replaced(self) -> None:
-        """Open the present file if another process has replaced it."""
+        """Open the present file if the one that was open has been deleted."""
         with self.lock:
             self._reopen_after_fork()
             if self.file is not None and self._file_id() != self._opened:
@@ -184,15 +156,9 @@ class ReadModelDatabase:
             self._open()
 
     def _open(self) -> None:
-        self._opened = self._file_id()
         self.db = self._connect()
         try:
             self._prepare(self.db)
-        except sqlite3.DatabaseError as error:
-            self.close()
-            if not is_damage_error(error) or self.rebuild_reason is not None:
-                raise
-            self.replace(f"{self.name} was damaged")
         except BaseException:
             self.close()
             raise
@@ -246,10 +212,20 @@ class ReadModelDatabase:
         return Database(connection)
 
 
-def is_damage_error(error: sqlite3.Error) -> bool:
-    """Return whether the error means damaged pages."""
-    # Errors that Python code raises have no code.
-    return getattr(error, "sqlite_errorcode", 0) & 0xFF in _DAMAGE_CODES
+@contextmanager
+def translate_read_model_errors(name: str, log: str) -> Iterator[None]:
+    """Turn any failure of the read models `name` of a log into a StorageError of one line."""
+    with translate_storage_errors(name):
+        try:
+            yield
+        except sqlite3.DatabaseError as error:
+            # Errors that Python code raises have no code.
+            if getattr(error, "sqlite_errorcode", 0) & 0xFF not in _DAMAGE_CODES:
+                raise
+            raise StorageError(
+                f"{name} is damaged, or else {log} is: delete the first, which is built again from"
+                " the second; if that does not help, restore a backup of the second"
+            ) from error
 
 
 class WrongLogError(Exception):
