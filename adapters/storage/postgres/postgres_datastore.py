@@ -158,7 +158,7 @@ class PostgresLogDatastore:
 
         `?` marks a parameter.
         """
-        statement = _mark_parameters(query)
+        statement = mark_parameters(query)
         try:
             return self.execute(statement, parameters)
         except ConnectionLostError:
@@ -248,7 +248,7 @@ def _check_server(connection: Connection[Any], address: PostgresAddress) -> None
 
 
 @lru_cache(maxsize=1_000)
-def _mark_parameters(query: str) -> bytes:
+def mark_parameters(query: str) -> bytes:
     return query.replace("?", "%s").encode()
 
 
