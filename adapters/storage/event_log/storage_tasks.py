@@ -48,7 +48,7 @@ class TaskStore(Protocol):
     def save_record(self, chore: str, record: str) -> None: ...
 
 
-Run = Callable[[str, Sequence[Any]], int]
+RunStatement = Callable[[str, Sequence[Any]], int]
 """Runs a statement, in which `?` marks a parameter, and returns how many rows it changed."""
 _SAVE_RECORD = (
     "INSERT INTO chores (name, record) VALUES (?, ?)"
@@ -78,8 +78,8 @@ class Storage(ABC):
     def run_database_task(self) -> DatabaseTaskResult: ...
 
     @abstractmethod
-    def change_records(self) -> AbstractContextManager[Run]:
-        """Run one short transaction, in which the table of records exists."""
+    def change_records(self) -> AbstractContextManager[RunStatement]:
+        """RunStatement one short transaction, in which the table of records exists."""
 
     def has_records(self) -> bool:
         return bool(self.datastore.read(self.FIND_RECORDS)[0][0])

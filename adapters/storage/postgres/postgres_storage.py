@@ -13,7 +13,7 @@ from typing import Any
 from psycopg import Connection
 
 from ..event_log.log_tables import EVENTS_TABLE, LOG_TABLES
-from ..event_log.storage_tasks import DatabaseTaskResult, Run, Storage
+from ..event_log.storage_tasks import DatabaseTaskResult, RunStatement, Storage
 from ..sqlite.sqlite_datastore import SQLiteLogDatastore as File
 from .postgres_datastore import PostgresLogDatastore, connect, mark_parameters
 
@@ -58,7 +58,7 @@ class PostgresStorage(Storage):
             yield bool(found and found[0])
 
     @contextmanager
-    def change_records(self) -> Iterator[Run]:
+    def change_records(self) -> Iterator[RunStatement]:
         self._make_records()
         with self.datastore.get_connection() as connection, connection.transaction():
             yield (

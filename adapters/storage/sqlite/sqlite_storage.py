@@ -7,7 +7,7 @@ from pathlib import Path
 
 from ..event_log.log_names import LogNames
 from ..event_log.storage_errors import translate_storage_errors
-from ..event_log.storage_tasks import DatabaseTaskResult, Run, Storage
+from ..event_log.storage_tasks import DatabaseTaskResult, RunStatement, Storage
 from ..private_files import make_file
 from .database_file import check_and_save_identity, find_database_path, refuse_damaged
 from .sqlite_datastore import LOCK_TIMEOUT_SECONDS, SQLiteLogDatastore
@@ -31,7 +31,7 @@ class SQLiteStorage(Storage):
         return try_lock_file(Path(f"{self.path}-chores"))
 
     @contextmanager
-    def change_records(self) -> Iterator[Run]:
+    def change_records(self) -> Iterator[RunStatement]:
         with self.datastore.writing_transaction() as writer:
             writer.execute(TASK_TABLE)
             yield lambda statement, values: writer.execute(statement, values).rowcount
