@@ -4,7 +4,7 @@ from datetime import datetime
 from typing import NamedTuple
 
 from ....domain.idle_rules import SPEND_WINDOW, IdleRules
-from ....projections.read_models.session_row import PASSED_OVER, SESSION_COLUMNS, SessionRow
+from ....projections.read_models.session_row import PASSED_OVER, SessionRow
 from ....projections.read_models.timestamps import format_timestamp
 from ...storage.read_models.read_models import ReadModels
 
@@ -25,8 +25,13 @@ class DueSession(NamedTuple):
     """The tokens of context, as far as the index knows."""
 
 
+_COLUMNS = (
+    "id stream namespace key position served_version in_use context_limit attempts last_activity"
+    " leased_until wake_at failed_at"
+).split()
+"""What the due time depends on, and what names a session."""
 _CANDIDATES = (
-    f"SELECT {', '.join(SESSION_COLUMNS)} FROM sessions"  # noqa: S608 - our names
+    f"SELECT {', '.join(_COLUMNS)} FROM sessions"  # noqa: S608 - our names
     " WHERE settled = 0 AND open_calls = 0 AND closed = 0 AND parent_key IS NULL"
 )
 _ROUNDING = 0.000_1
@@ -49,7 +54,7 @@ class DueSessionIndex:
             size, least = "in_use", (least - _ROUNDING) * self.limit
         waiting = []
         for found in self.models.file.fetch_rows(f"{_CANDIDATES} AND {size} >= ?", (least,)):
-            row = SessionRow(*found)
+            row = SessionRow(**dict(zip(_COLUMNS, found, strict=True)))
             if self.rules.namespaces and row.namespace not in self.rules.namespaces:
                 continue
             if due_at := row.find_due_time(self.rules, self.limit):
