@@ -43,4 +43,6 @@ def test_the_weightiest_reason_counts() -> None:
         is_last = row.attempts == 2 and row.leased_until is not None
         waits = state in {"due", "resting", "asleep", "running"} and not is_last
         assert (row.find_due_time(RULES, 0) is not None) == waits, changed
-    assert SessionRow(1, "stream", "default", "s", **columns).find_due_time(RULES, 10_000) is None
+    due = SessionRow(1, "stream", "default", "s", last_activity=EARLIER, in_use=700)
+    assert due.find_due_time(RULES, 1_000) is not None
+    assert due.find_due_time(RULES, 10_000) is None

@@ -26,10 +26,10 @@ class DueSession(NamedTuple):
 
 
 _COLUMNS = (
-    "id stream namespace key position served_version in_use context_limit attempts last_activity"
-    " leased_until wake_at failed_at"
-).split()
-"""What the due time depends on, and what names a session."""
+    *("id", "stream", "namespace", "key", "position", "served_version", "in_use"),
+    *("context_limit", "attempts", "last_activity", "leased_until", "wake_at", "failed_at"),
+)
+"""What names a session, and what its due time depends on."""
 _CANDIDATES = (
     f"SELECT {', '.join(_COLUMNS)} FROM sessions"  # noqa: S608 - our names
     " WHERE settled = 0 AND open_calls = 0 AND closed = 0 AND parent_key IS NULL"

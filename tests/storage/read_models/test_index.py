@@ -40,7 +40,9 @@ def test_what_a_provider_counted_says_how_full_a_session_is(store: SessionStore)
     assert unreported["in_use"] == unreported["view_tokens"]
     assert reported["reported"] == 700 < in_use
     assert reported["in_use"] == still["in_use"] == taken_back["in_use"] == in_use
-    assert reported["utilisation"] == round(in_use / reported["context_limit"], 4)
+    limit = cutbank.measure_context(session).limit.tokens
+    assert reported["context_limit"] == limit
+    assert reported["utilisation"] == round(in_use / limit, 4)
 
 
 def test_after_a_boundary_in_use_is_what_the_meter_estimates(store: SessionStore) -> None:
