@@ -67,15 +67,40 @@ def test_a_draft_comes_back_as_it_was(
         assert cache.get("key") == draft
 
 
+@given(
+    at=st.integers(0, 10_000),
+    to=st.integers(0, 255),
+    column=st.sampled_from(("content", "digest")),
+)
+def test_a_row_that_was_changed_is_never_used(
+    tmp_path_factory: pytest.TempPathFactory, at: int, to: int, column: str
+) -> None:
+    path = tmp_path_factory.mktemp("cache") / "cache.db"
+    with open_result_cache(path) as cache:
+        cache.put("k", CELL)
+    with closing(path) as connection:
+        (was,) = connection.execute(f"SELECT {column} FROM kept").fetchone()  # noqa: S608
+        at %= len(was)
+        now = was[:at] + bytes([to]) + was[at + 1 :]
+        connection.execute(f"UPDATE kept SET {column} = ?", (now,))  # noqa: S608
+
+    with open_result_cache(path) as cache:
+        found = cache.get("k")
+        damaged = cache.damaged
+
+    assert (found, damaged) == ((CELL, 0) if now == was else (None, 1))
+
+
 def test_a_row_that_was_spoilt_is_told_and_can_be_put_anew(path: Path) -> None:
     for harm in (
+        "UPDATE kept SET digest = NULL",
         "UPDATE kept SET content = NULL",
         "UPDATE kept SET content = 'nonsense'",
-        "UPDATE kept SET content = '{}'",
-        "UPDATE kept SET content = x'ff'",
+        "INSERT OR REPLACE INTO kept SELECT 'k', content, digest FROM kept WHERE key = 'other'",
     ):
         with open_result_cache(path) as cache:
             cache.put("k", CELL)
+            cache.put("other", CELL)
         with closing(path) as connection:
             connection.execute(harm)
 

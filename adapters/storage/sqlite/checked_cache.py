@@ -1,4 +1,4 @@
-"""Caches values in a separate file, and checks them when they are read."""
+"""Caches values in a separate file, whose rows have checksums."""
 
 import json
 import sqlite3
@@ -23,9 +23,9 @@ BUSY_TIMEOUT_S = 30.0
 
 _T = TypeVar("_T")
 
-_TABLE = "CREATE TABLE IF NOT EXISTS kept (key TEXT PRIMARY KEY, content BLOB)"
-_INSERT = "INSERT OR REPLACE INTO kept (key, content) VALUES (?, ?)"
-_SELECT = "SELECT content FROM kept WHERE key = ?"
+_TABLE = "CREATE TABLE IF NOT EXISTS kept (key TEXT PRIMARY KEY, content BLOB, digest BLOB)"
+_INSERT = "INSERT OR REPLACE INTO kept (key, content, digest) VALUES (?, ?, ?)"
+_SELECT = "SELECT content, digest FROM kept WHERE key = ?"
 
 
 class CheckedCache(Generic[_T]):
@@ -55,18 +55,26 @@ class CheckedCache(Generic[_T]):
     def get(self, key: str) -> _T | None:
         try:
             found = self._connection.execute(_SELECT, (key,)).fetchone()
-            return self.kind.validate_python(json.loads(found[0])) if found else None
-        except (sqlite3.DatabaseError, TypeError, ValueError):
-            # On an unreadable page, or written by a version with another meaning.
+        except sqlite3.DatabaseError:  # on an unreadable page
             self.damaged += 1
             return None
+        if found is None:
+            return None
+        content, digest = found
+        if isinstance(content, bytes) and digest == _compute_digest(key, content):
+            try:
+                return self.kind.validate_python(json.loads(content))
+            except ValueError:  # written by a version with another meaning
+                pass
+        self.damaged += 1
+        return None
 
     def put(self, key: str, kept: _T) -> None:
         """Store a value, replacing any earlier one."""
         # Not pydantic's own JSON, which cannot hold lone surrogates.
         content = dump_json(self.kind.dump_python(kept))
         with self._translate_errors():
-            self._connection.execute(_INSERT, (key, content))
+            self._connection.execute(_INSERT, (key, content, _compute_digest(key, content)))
 
     def close(self) -> None:
         self._connection.close()
@@ -111,3 +119,7 @@ def make_cache_key(asked: Any) -> str:
     """Return the key of JSON values; only the order of lists matters."""
     text = json.dumps(asked, sort_keys=True, ensure_ascii=True, separators=(",", ":"))
     return blake2b(text.encode("ascii"), digest_size=16).hexdigest()
+
+
+def _compute_digest(key: str, content: bytes) -> bytes:
+    return blake2b(key.encode() + b":" + content, digest_size=16).digest()

@@ -121,7 +121,7 @@ def test_a_damaged_entry_is_told_and_asked_anew(
     first = cutbank.replay(session, **BY_LLM, cache=file, allow_llm=True)
     asked = len(model.asked)
     with sqlite3.connect(file) as db:
-        db.execute("UPDATE kept SET content = substr(content, 2)")
+        db.execute("UPDATE kept SET content = CAST(replace(content, 'clay', 'gold') AS BLOB)")
     db.close()
 
     with pytest.raises(MissingSummariesError):
