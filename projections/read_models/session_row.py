@@ -1,7 +1,7 @@
 """Folds a session's events, and those of its served lineage, into its row in the index."""
 
 from dataclasses import dataclass, fields
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any, Self
 
@@ -16,6 +16,7 @@ from ...domain.compaction_events import (
 )
 from ...domain.context_limit import DEFAULT_LIMIT, LimitSource
 from ...domain.event import Event
+from ...domain.idle_rules import IdleRules
 from ...domain.session import SessionState
 from ...domain.session_events import (
     BlockAppended,
@@ -29,6 +30,10 @@ from ...domain.session_events import (
 from ...domain.token_estimate import estimate_text
 from .timestamps import add_seconds, format_timestamp
 
+DECIDED = 1
+"""A decision was made since the newest block, so that there is nothing to do."""
+PASSED_OVER = 2
+"""Idle work examined the session since its newest block, and left it as it is."""
 _PROMPT_CHARS = 200
 """How many characters of the first prompt are kept."""
 
@@ -58,22 +63,6 @@ class IdleState(StrEnum):
     DUE = "due"
     RESTING = "resting"
     """It will be due if nothing is added until then."""
-
-
-@dataclass(frozen=True, slots=True)
-class SessionRowSettings:
-    """The settings that rows depend on."""
-
-    idle_seconds: float
-    """How long after its last event a session is due for idle compaction."""
-    context_limit: int
-    """Tokens of context for the utilization; 0 if each session has its own limit."""
-    least_share: float
-    """The share of the limit below which a view is not worth compacting."""
-    attempts: int
-    """How often in a row an idle compaction may fail until there are new blocks."""
-    backoff_seconds: float
-    """The pause after a failed attempt; it doubles with each further one."""
 
 
 @dataclass(slots=True)
@@ -132,7 +121,7 @@ class SessionRow:
     leased_until: str | None = None
     """When the current lease ends; None without a lease."""
     settled: int = 0
-    """Whether a decision was made since the newest block, so that there is nothing to do."""
+    """DECIDED or PASSED_OVER if that happened since the newest block; else 0."""
     attempts: int = 0
     """How many compactions in a row have failed since the newest block."""
     failed_at: str | None = None
@@ -144,8 +133,6 @@ class SessionRow:
     """The model of the newest call that names one."""
     said_at: str | None = None
     """The time of the newest block, by its source's clock if it was imported."""
-    due_at: str | None = None
-    """When idle compaction may begin; None if there is nothing to do."""
 
     @classmethod
     def from_opened_event(cls, number: int, event: SessionOpened) -> Self:
@@ -188,12 +175,12 @@ class SessionRow:
             case SystemPromptSet(text=text):
                 self.steady_from = event.originator_version
                 before, self.system_tokens = self.system_tokens, estimate_text(text)
-                self._grow(self.system_tokens - before)
+                self.grow(self.system_tokens - before)
             case ToolsSet(tools=tools):
                 self.steady_from = event.originator_version
                 before = self.tools_tokens
                 self.tools_tokens = estimate_text(str(tools)) if tools else 0
-                self._grow(self.tools_tokens - before)
+                self.grow(self.tools_tokens - before)
             case BlocksRetracted():
                 self.steady_from = event.originator_version
                 self.view_tokens = None
@@ -201,9 +188,9 @@ class SessionRow:
                 pass
             case BlockAppended(block=block) if block.kind is Kind.USER and not self.first_prompt:
                 self._record_prompt(block.text)
-                self._grow(tokens)
+                self.grow(tokens)
             case _:
-                self._grow(tokens)
+                self.grow(tokens)
 
     def _record_prompt(self, text: str) -> None:
         # Text that an agent inserted begins with a tag.
@@ -214,7 +201,7 @@ class SessionRow:
         """Forget earlier decisions and failures, which did not include the new event."""
         self.settled, self.attempts, self.failed_at = 0, 0, None
 
-    def _grow(self, tokens: int) -> None:
+    def grow(self, tokens: int) -> None:
         if self.view_tokens is not None:
             self.view_tokens += tokens
 
@@ -235,19 +222,19 @@ class SessionRow:
             case BoundaryActivated() | CompactionReverted():
                 self.steady_from = max(self.steady_from, event.effective_from)
                 self.view_tokens = None
-                self.settled = 1
+                self.settled = DECIDED
             case CompactionRequested(lease_s=lease_s):
                 if self.leased_until is not None:
                     # The earlier worker must have died.
                     self._fail(event)
                 self.leased_until = add_seconds(format_timestamp(event.timestamp), lease_s or 0.0)
             case CompactBoundary():
-                self.leased_until, self.settled = None, 1
+                self.leased_until, self.settled = None, DECIDED
                 self.attempts, self.failed_at = 0, None
             case CompactionFailed(stood_in=None, cancelled=cancelled):
                 self.leased_until = None
                 if is_futile:
-                    self.settled = 1
+                    self.settled = DECIDED
                 elif not cancelled:
                     self._fail(event)
             case _:
@@ -267,56 +254,66 @@ class SessionRow:
         self.closed = int(state.closed)
         self.wake_at = format_timestamp(datetime.fromisoformat(state.wake)) if state.wake else None
 
-    def measure(self, settings: SessionRowSettings) -> None:
-        """Compute the utilization and when the session is due, once the tokens in use are known."""
-        self.utilisation = compute_utilization(
-            self.in_use, settings.context_limit or self.context_limit
-        )
-        self.due_at = self._compute_due_at(settings)
+    def find_due_time(self, rules: IdleRules, limit: int) -> datetime | None:
+        """Return when idle compaction may begin; None if there is nothing to do.
 
-    def _compute_due_at(self, settings: SessionRowSettings) -> str | None:
+        `limit` is the limit of all sessions; 0 if each has its own.
+        """
         if self.open_calls or self.closed or self.settled or self.parent_key is not None:
             return None
         # The worker may die: until its lease has ended, it counts as an attempt.
         begun = self.attempts + (self.leased_until is not None)
-        if begun >= settings.attempts or self.utilisation < settings.least_share:
+        if begun >= rules.attempts or self._is_small(rules, limit):
             return None
         rests_from = max(self.last_activity, self.wake_at or "")
-        moments = [add_seconds(rests_from, settings.idle_seconds)]
+        due_at = datetime.fromisoformat(rests_from) + timedelta(seconds=rules.idle_time_s)
         if self.leased_until:
-            moments.append(self.leased_until)
+            due_at = max(due_at, datetime.fromisoformat(self.leased_until))
         if self.failed_at:
-            pause = settings.backoff_seconds * 2 ** (self.attempts - 1)
-            moments.append(add_seconds(self.failed_at, pause))
-        return max(moments)
+            pause = timedelta(seconds=rules.backoff_s * 2 ** (self.attempts - 1))
+            due_at = max(due_at, datetime.fromisoformat(self.failed_at) + pause)
+        return due_at
 
-    def _count_attempts(self, now: str) -> int:
-        """Count failed attempts; a lease that has ended at `now` is one, as its worker died."""
-        return self.attempts + (self.leased_until is not None and self.leased_until <= now)
+    def _is_small(self, rules: IdleRules, limit: int) -> bool:
+        share = compute_utilization(self.in_use, limit or self.context_limit)
+        return share < rules.least_utilization
 
     def find_idle_state(
-        self, now: str, settings: SessionRowSettings, *, is_prepared: bool, is_served: bool
-    ) -> IdleState:
-        """Return the state at `now`, by the rules with which `due_at` was computed.
+        self,
+        now: datetime,
+        rules: IdleRules,
+        limit: int,
+        *,
+        is_prepared: bool,
+        is_served: bool,
+    ) -> tuple[IdleState, datetime | None]:
+        """Return the state at `now`, and its end if time alone ends it.
 
         The session may have a boundary that is prepared, and one that is served.
         """
-        states = (
-            (self.closed, IdleState.CLOSED),
-            (self.parent_key is not None, IdleState.SUB_AGENT),
-            (self.leased_until is not None and self.leased_until > now, IdleState.RUNNING),
-            (self.open_calls > 0, IdleState.WAITING),
-            (self.wake_at is not None and self.wake_at > now, IdleState.ASLEEP),
-            (is_prepared, IdleState.PREPARED),
-            (self.settled and is_served, IdleState.COMPACTED),
-            (self.settled, IdleState.NO_GAIN),
-            (self._count_attempts(now) >= settings.attempts, IdleState.GIVEN_UP),
-            (self.utilisation < settings.least_share, IdleState.SMALL),
-            # It was examined in this state and skipped.
-            (self.due_at is None, IdleState.NO_GAIN),
-            (self.due_at is not None and self.due_at <= now, IdleState.DUE),
+        due_at = self.find_due_time(rules, limit)
+        leased_until, wake_at = (
+            datetime.fromisoformat(time) if time else None
+            for time in (self.leased_until, self.wake_at)
         )
-        return next((state for holds, state in states if holds), IdleState.RESTING)
+        is_leased = leased_until is not None and leased_until > now
+        # A lease that has ended is a failed attempt, as its worker died.
+        failures = self.attempts + (leased_until is not None and not is_leased)
+        states = (
+            (self.closed, IdleState.CLOSED, None),
+            (self.parent_key is not None, IdleState.SUB_AGENT, None),
+            (is_leased, IdleState.RUNNING, leased_until),
+            (self.open_calls > 0, IdleState.WAITING, None),
+            (wake_at is not None and wake_at > now, IdleState.ASLEEP, wake_at),
+            (is_prepared, IdleState.PREPARED, None),
+            (self.settled == DECIDED and is_served, IdleState.COMPACTED, None),
+            (self.settled, IdleState.NO_GAIN, None),
+            (failures >= rules.attempts, IdleState.GIVEN_UP, None),
+            (self._is_small(rules, limit), IdleState.SMALL, None),
+            (due_at is not None and due_at <= now, IdleState.DUE, None),
+        )
+        found = ((state, ends) for holds, state, ends in states if holds)
+        return next(found, (IdleState.RESTING, due_at))
 
 
 SESSION_COLUMNS = tuple(field.name for field in fields(SessionRow))

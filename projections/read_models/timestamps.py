@@ -22,12 +22,12 @@ def find_event_time(event: Event) -> datetime:
     return (read_source_time(block) if block else None) or event.timestamp
 
 
-_BLOCK_EVENTS = (BlockAppended, ToolCalled, ToolReturned)
+BLOCK_EVENTS = (BlockAppended, ToolCalled, ToolReturned)
 """Built once, because almost every event is checked against it."""
 
 
 def get_event_block(event: Event) -> AnyBlock | None:
-    return event.block if isinstance(event, _BLOCK_EVENTS) else None
+    return event.block if isinstance(event, BLOCK_EVENTS) else None
 
 
 def read_source_time(block: AnyBlock) -> datetime | None:

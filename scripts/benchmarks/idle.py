@@ -81,14 +81,12 @@ def _grown(resting: Resting, sizes: tuple[int, int]) -> tuple[float, float]:
     resting.grow(sizes)
     with resting.store() as store:
         indexed = elapsed(lambda: store.read_models.catch_up(search=False))
-        sessions, now = DueSessionIndex(store.read_models), datetime.now(UTC)
-        assert sessions.count_due(now) == resting.due
+        rules = store.settings.idle.make_rules()
+        sessions, now = DueSessionIndex(store.read_models, rules), datetime.now(UTC)
 
         def ask(_: object) -> None:
             """What a look asks: who is due, how many, and who will be next."""
-            assert len(sessions.find_due(now, BATCH)) == BATCH
-            sessions.count_due(now)
-            sessions.find_next_due(now)
+            assert len(sessions.find_due(now)) == resting.due
 
         return indexed, alone(range(REPEATS), ask)
 

@@ -14,9 +14,8 @@ from processes import Processes
 import cutbank
 from cutbank import SessionStore, StoredSession
 from cutbank.adapters.analysis.verifier import verify
-from cutbank.adapters.storage.event_log.addresses import hide_passwords
+from cutbank.adapters.storage.event_log.addresses import PostgresAddress, hide_passwords
 from cutbank.adapters.storage.postgres import postgres_datastore, postgres_schema
-from cutbank.adapters.storage.postgres.postgres_address import PostgresAddress
 from cutbank.domain.errors import StorageError
 
 TODAY = len(postgres_schema.POSTGRES_MIGRATIONS) + 1
@@ -45,9 +44,6 @@ def test_a_password_is_never_shown(session: StoredSession, database: str) -> Non
         "postgresql://:secret@db.example/agents",
         " POSTGRESQL://ada:secret@db.example/agents",
         "postgresql+psycopg://ada:secret@db.example/agents",
-        "host=db.example user=ada password=secret dbname=agents",
-        "password = 'a secret' host=db.example",
-        "sslpassword=secret host=db.example",
     ):
         assert "secret" not in hide_passwords(url)
         assert "db.example" in hide_passwords(url)
@@ -67,6 +63,8 @@ def test_what_may_hold_a_password_is_no_file_name_and_is_not_repeated(
         "postgresql://ada:secret",
         "host=db.example password='the secret",
         "host=db.example password=the secret",
+        "password = 'a secret' host=db.example",
+        "dbname=agents user=ada",
         "Password=secret",
         "sessions.db?password=secret",
         "driver=pg password=secret",
@@ -79,15 +77,6 @@ def test_what_may_hold_a_password_is_no_file_name_and_is_not_repeated(
         assert list(tmp_path.iterdir()) == [], address
 
 
-def test_libpq_s_notation_opens_the_same_database(database: str, session: StoredSession) -> None:
-    address = PostgresAddress.parse(database)
-    pairs = [f"{name}='{value}'" for name, value in address.connection.items() if value]
-
-    with cutbank.open(f" schema='{address.schema}' {' '.join(pairs)}") as store:
-        assert store.session(session.key, create=False).namespace == session.namespace
-        assert "password" not in f"{store.name}{store.context.opening}"
-
-
 def test_an_address_that_leads_nowhere_is_answered_in_one_line(
     database: str, server: psycopg.Connection[Any]
 ) -> None:
@@ -96,18 +85,18 @@ def test_an_address_that_leads_nowhere_is_answered_in_one_line(
 
     for right, wrong, *words in (
         ("/postgres?host=", "/nowhere?host=", "no such database", "createdb"),
-        ("//postgres:@", "//nobody:secret@", "does not know the user"),
-        ("//postgres:@", "//needs_password:secret@", "refused that user and password"),
-        ("//postgres:@", "//needs_password@", "wants a password"),
-        ("?host=/", "?host=/nowhere/", "the folder has no socket"),
+        ("//postgres:@", "//nobody:secret@", "refuses that user"),
+        ("//postgres:@", "//needs_password:secret@", "refuses that user"),
+        ("//postgres:@", "//needs_password@", "refuses that user"),
+        ("?host=/", "?host=/nowhere/", "cannot be reached"),
         ("?host=/", "?host=localhost&port=1&was=/", "is not an address"),
     ):
         with one_line(*words):
             cutbank.open(database.replace(right, wrong))
     for url, *words in (
-        ("postgresql://ada:secret@localhost:1/agents", "nothing listens"),
-        ("postgresql://ada:secret@no.such.host.invalid/agents", "the host does not exist"),
-        ("postgresql://ada:secret@localhost:port/agents", "a port is a number"),
+        ("postgresql://ada:secret@localhost:1/agents", "cannot be reached"),
+        ("postgresql://ada:secret@no.such.host.invalid/agents", "cannot be reached"),
+        ("postgresql://ada:secret@localhost:port/agents", "cannot be reached"),
         ("postgresql://ada:se@secret@localhost/agents", "%40"),
         ("postgresql://ada:se/secret@localhost/agents", "%2F"),
         ("postgresql://localhost/agents?schema=", "1 to 63 bytes"),

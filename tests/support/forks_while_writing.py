@@ -106,5 +106,26 @@ def check_waiting_thread(database: str) -> None:
     assert sessions[0] == sessions[1]
 
 
+def check_closed_store(database: str) -> None:
+    """Fork a child of a process that still refers to a store that it closed."""
+    closed = cutbank.open(database)
+    closed.session("closed").append(Block.user("words"))
+    closed.close()
+    with cutbank.open(database) as store:
+        session = store.session("session")
+        session.append(Block.user("from the parent"))
+        process = get_context("fork").Process(target=child, args=(session, "from a child"))
+        process.start()
+        process.join(WAITED_S)
+        process.kill()
+        assert process.exitcode == 0
+    assert closed
+
+
 if __name__ == "__main__":
-    {"forks": check_forks, "waiting": check_waiting_thread}[sys.argv[1]](sys.argv[2])
+    checks = {
+        "forks": check_forks,
+        "waiting": check_waiting_thread,
+        "closed": check_closed_store,
+    }
+    checks[sys.argv[1]](sys.argv[2])

@@ -4,7 +4,7 @@ from typing import Any
 
 from cutbank.adapters.storage.read_models.read_models import ReadModels
 
-OF_THE_FILE = {"format", "settings"}
+OF_THE_FILE = {"format"}
 
 
 def rows_of(models: ReadModels) -> dict[str, list[tuple[Any, ...]]]:

@@ -78,7 +78,7 @@ class Idle:
     def find_due(self, worker: IdleWorker) -> DueSession:
         """What the worker finds due: one session."""
         self.store.read_models.catch_up()
-        (due,) = worker.due.find_due(self.clock.now, 10)
+        (due,) = worker.due.find_due(self.clock.now)
         return due
 
 

@@ -152,6 +152,7 @@ def list_all(store: SessionStore, namespace: str | None) -> list[dict[str, Any]]
     from ...storage.read_models.session_list import list_sessions  # noqa: PLC0415 - start-up time
 
     find_incomplete = store.events.recorder.select_incomplete_import
+    rules, limit = store.settings.idle.make_rules(), store.settings.compaction.limit or 0
     return [
         asdict(one)
         | {
@@ -159,7 +160,7 @@ def list_all(store: SessionStore, namespace: str | None) -> list[dict[str, Any]]
             "idle": one.idle.value,
             "idle_until": one.idle_until.isoformat() if one.idle_until else None,
         }
-        for one in list_sessions(models, namespace, now)
+        for one in list_sessions(models, namespace, now, rules, limit)
     ]
 
 

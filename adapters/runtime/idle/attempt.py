@@ -107,10 +107,6 @@ class IdleAttempt:
         session = self.store.session(due.key, namespace=due.namespace, create=False)
         if session.position != due.position:
             raise StalePlanError("the session had new activity meanwhile")
-        if self.store.events.clock() - due.last_activity < timedelta(
-            seconds=self.rules.idle_time_s
-        ):
-            raise StalePlanError("it was found due by the rules of another worker")
         return session.log.compactor().compact(self.make_request(), cancellation)
 
     def _explain(self, error: Exception) -> AttemptResult:

@@ -1,9 +1,10 @@
 """Queries the read models for due sessions and for the costs of idle work."""
 
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from ....domain.idle_rules import SPEND_WINDOW
+from ....domain.idle_rules import SPEND_WINDOW, IdleRules
+from ....projections.read_models.session_row import PASSED_OVER, SessionRow
 from ....projections.read_models.timestamps import format_timestamp
 from ...storage.read_models.read_models import ReadModels
 
@@ -24,44 +25,64 @@ class DueSession(NamedTuple):
     """The tokens of context, as far as the index knows."""
 
 
+_COLUMNS = (
+    *("id", "stream", "namespace", "key", "position", "served_version", "in_use"),
+    *("context_limit", "attempts", "last_activity", "leased_until", "wake_at", "failed_at"),
+)
+"""What names a session, and what its due time depends on."""
+_CANDIDATES = (
+    f"SELECT {', '.join(_COLUMNS)} FROM sessions"  # noqa: S608 - our names
+    " WHERE settled = 0 AND open_calls = 0 AND closed = 0 AND parent_key IS NULL"
+)
+_ROUNDING = 0.000_1
+"""A share is rounded before it is compared."""
+
+
 class DueSessionIndex:
     """Queries the index; each answer is as of its last catch-up with the log."""
 
-    def __init__(self, models: ReadModels, namespaces: tuple[str, ...] = ()) -> None:
+    def __init__(self, models: ReadModels, rules: IdleRules, limit: int = 0) -> None:
+        """`limit` is the limit of all sessions; 0 if each has its own."""
         self.models = models
-        self.namespaces = namespaces
+        self.rules = rules
+        self.limit = limit
 
-    def find_due(self, now: datetime, limit: int) -> list[DueSession]:
-        """Return up to `limit` sessions that are due at `now`, longest waiting first."""
-        rows = self._fetch_by_namespace(
-            "due_at, id, namespace, key, position, served_version,"
-            " attempts + (leased_until IS NOT NULL), last_activity, in_use",
-            "due_at <= ? ORDER BY due_at LIMIT ?",
-            (format_timestamp(now), limit),
-        )
-        return [
-            DueSession._make(
-                (datetime.fromisoformat(due_at), *known, datetime.fromisoformat(last), in_use)
-            )
-            for due_at, *known, last, in_use in sorted(rows)[:limit]
-        ]
+    def find_waiting(self) -> list[DueSession]:
+        """Return all sessions that are due now or will be by time alone, longest waiting first."""
+        size, least = "utilisation", self.rules.least_utilization
+        if self.limit:
+            size, least = "in_use", (least - _ROUNDING) * self.limit
+        waiting = []
+        for found in self.models.file.fetch_rows(f"{_CANDIDATES} AND {size} >= ?", (least,)):
+            row = SessionRow(**dict(zip(_COLUMNS, found, strict=True)))
+            if self.rules.namespaces and row.namespace not in self.rules.namespaces:
+                continue
+            if due_at := row.find_due_time(self.rules, self.limit):
+                waiting.append(
+                    DueSession(
+                        due_at,
+                        row.id,
+                        row.namespace,
+                        row.key,
+                        row.position,
+                        row.served_version,
+                        row.attempts + (row.leased_until is not None),
+                        datetime.fromisoformat(row.last_activity),
+                        row.in_use,
+                    )
+                )
+        return sorted(waiting)
 
-    def count_due(self, now: datetime) -> int:
-        rows = self._fetch_by_namespace("count(*)", "due_at <= ?", (format_timestamp(now),))
-        return sum(count for (count,) in rows)
-
-    def find_next_due(self, now: datetime) -> datetime | None:
-        """Return when the next session is due after `now`; None if none is scheduled."""
-        rows = self._fetch_by_namespace("min(due_at)", "due_at > ?", (format_timestamp(now),))
-        found = [due_at for (due_at,) in rows if due_at]
-        return datetime.fromisoformat(min(found)) if found else None
+    def find_due(self, now: datetime) -> list[DueSession]:
+        """Return the sessions that are due at `now`, longest waiting first."""
+        return [one for one in self.find_waiting() if one.due_at <= now]
 
     def pass_over(self, due: DueSession) -> None:
-        """Ignore the session until something happens in it."""
+        """Ignore the session until something is appended to it."""
         with self.models.file.transaction() as db:
             db.execute(
-                "UPDATE sessions SET due_at = NULL WHERE id = ? AND position = ?",
-                (due.id, due.position),
+                "UPDATE sessions SET settled = ? WHERE id = ? AND position = ?",
+                (PASSED_OVER, due.id, due.position),
             )
 
     def find_model(self, due: DueSession) -> str | None:
@@ -105,18 +126,3 @@ class DueSessionIndex:
             if left < hourly_usd:
                 return at + SPEND_WINDOW
         return now + SPEND_WINDOW
-
-    def _fetch_by_namespace(
-        self, columns: str, condition: str, parameters: tuple[object, ...]
-    ) -> list[tuple[Any, ...]]:
-        """Return rows of sessions, by a query for each namespace, so that an index is used."""
-        query = f"SELECT {columns} FROM sessions WHERE"  # noqa: S608 - constant text
-        if not self.namespaces:
-            return self.models.file.fetch_rows(f"{query} {condition}", parameters)
-        return [
-            row
-            for name in self.namespaces
-            for row in self.models.file.fetch_rows(
-                f"{query} namespace = ? AND {condition}", (name, *parameters)
-            )
-        ]

@@ -70,21 +70,28 @@ def get_idle_status(store: SessionStore, *, last: int = 10) -> IdleStatus:
         now = read_store_time(store.events)
     store.read_models.catch_up(search=False)
     chores = Maintenance(store).read_status()
-    return read_idle_status(store.read_models, store.settings.idle.make_rules(), now, last, chores)
+    rules, limit = store.settings.idle.make_rules(), store.settings.compaction.limit or 0
+    return read_idle_status(store.read_models, rules, now, last, chores, limit=limit)
 
 
 def read_idle_status(
-    models: ReadModels, rules: IdleRules, now: datetime, last: int, chores: list[Row]
+    models: ReadModels,
+    rules: IdleRules,
+    now: datetime,
+    last: int,
+    chores: list[Row],
+    *,
+    limit: int = 0,
 ) -> IdleStatus:
     """Return the status as of the read models; `last` limits how many of each kind are listed."""
-    index = DueSessionIndex(models, rules.namespaces)
-    # The due times follow the rules of the worker that began last, so the attempts left do too.
-    attempts = models.file.read_settings().attempts
+    index = DueSessionIndex(models, rules, limit)
+    waiting = index.find_waiting()
+    due = [one for one in waiting if one.due_at <= now]
     known = {
         "now": format_timestamp(now),
         "day_ago": format_timestamp(now - DAY),
         "last": last,
-        "attempts": attempts,
+        "attempts": rules.attempts,
         "namespaces": json.dumps(rules.namespaces) if rules.namespaces else None,
     }
 
@@ -96,24 +103,29 @@ def read_idle_status(
     if until is None:
         held_back = f"{rules.hourly_usd or 0:g} dollars are spent in this hour"
         until = index.find_affordable_time(now, rules.hourly_usd)
+    # Of several failures of a session, only the newest has a next attempt.
+    next_times = {one.id: one.due_at for one in waiting}
+    failed = read_rows(*_FAILED)
+    for row in failed:
+        row["next_at"] = next_times.get(row["next_at"])
     ((prepared, done, done_in_day, failing, given_up, spent),) = models.file.fetch_rows(
         _TOTALS, known
     )
     return IdleStatus(
         at=now,
-        due=index.count_due(now),
+        due=len(due),
         due_sessions=[
             {
-                "session": due.key,
-                "namespace": due.namespace,
-                "due_at": due.due_at,
-                "in_use": due.in_use,
-                "attempts": due.attempts,
-                "attempts_left": max(attempts - due.attempts, 0),
+                "session": one.key,
+                "namespace": one.namespace,
+                "due_at": one.due_at,
+                "in_use": one.in_use,
+                "attempts": one.attempts,
+                "attempts_left": max(rules.attempts - one.attempts, 0),
             }
-            for due in index.find_due(now, last)
+            for one in due[:last]
         ],
-        next_due=index.find_next_due(now),
+        next_due=waiting[len(due)].due_at if len(due) < len(waiting) else None,
         held_back=held_back if until else None,
         held_back_until=until,
         running=read_rows(*_RUNNING),
@@ -124,7 +136,7 @@ def read_idle_status(
         done_lately=read_rows(*_DONE),
         failing=failing,
         given_up=given_up,
-        failed_lately=read_rows(*_FAILED),
+        failed_lately=failed,
         spent_in_hour=sum((cost for _, cost in index.list_spend_since(now - SPEND_WINDOW)), 0.0),
         spend_per_hour=rules.hourly_usd,
         spent=float(spent),
@@ -141,7 +153,7 @@ def _make_row(names: list[str], row: tuple[Any, ...]) -> Row:
     }
 
 
-_TIMES = {"since", "until", "prepared_at", "done_at", "failed_at", "next_at"}
+_TIMES = {"since", "until", "prepared_at", "done_at", "failed_at"}
 _OURS = """(:namespaces IS NULL
     OR sessions.namespace IN (SELECT value FROM json_each(:namespaces)))"""
 """The condition on namespaces; `:namespaces` is a JSON list."""
@@ -196,8 +208,8 @@ _FAILED = (
     f"""
     SELECT sessions.key, sessions.namespace, worker, reason, recorded_at,
         max(:attempts - sessions.attempts, 0),
-        -- A block since then resets the attempts; of several failures, only the newest has a next.
-        CASE WHEN failed_at = recorded_at THEN due_at END
+        -- A block since then resets the attempts.
+        CASE WHEN failed_at = recorded_at THEN sessions.id END
     {_RESULTS} AND compactions.outcome = 'failed' AND stood_in IS NULL AND rule IS NULL
         AND (request_id IS NULL OR worker IS NOT NULL)
     ORDER BY recorded_at DESC LIMIT :last

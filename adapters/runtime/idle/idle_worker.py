@@ -5,7 +5,7 @@ import os
 import socket
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from math import inf
 from threading import RLock
@@ -16,7 +16,6 @@ from eventsourcing.persistence import PersistenceError
 
 from ....domain.errors import StorageError
 from ....domain.idle_rules import IdleRules
-from ....projections.read_models.session_row import SessionRowSettings
 from ...storage.event_log.event_store import get_utc_now
 from ...storage.event_log.storage_errors import translate_storage_errors
 from ..compaction.cancellation import Cancellation
@@ -76,15 +75,8 @@ class IdleWorker:
         if store.events.clock is get_utc_now:
             # Workers on other machines read its timestamps, so they share one clock.
             store.events.set_clock(self._server_clock)
-        self._row_settings = SessionRowSettings(
-            idle_seconds=self.rules.idle_time_s,
-            least_share=self.rules.least_utilization,
-            attempts=self.rules.attempts,
-            context_limit=store.settings.compaction.limit or 0,
-            backoff_seconds=self.rules.backoff_s,
-        )
-        store.read_models.change_settings(**asdict(self._row_settings))
-        self.due = DueSessionIndex(store.read_models, self.rules.namespaces)
+        limit = store.settings.compaction.limit or 0
+        self.due = DueSessionIndex(store.read_models, self.rules, limit)
         self.begun = 0
         """The number of attempts that this worker has begun."""
         self._running: dict[int, RunningAttempt] = {}
@@ -93,7 +85,6 @@ class IdleWorker:
         self._changing = RLock()
         self._looking = RLock()
         self.is_stopping = False
-        self._has_reported_rules = False
         self._upkeep: Future[None] | None = None
         """The newest run of the maintenance."""
         self._upkeep_has_to_wait = False
@@ -183,7 +174,6 @@ class IdleWorker:
         now = self.clock()
         latest = now + MAX_LOOK_INTERVAL
         self.store.read_models.catch_up(search=False, until=lambda: self.is_stopping)
-        self._keep_own_rules()
         with self._changing:
             free = self.rules.concurrency - len(self._running)
             if self.is_stopping or free <= 0:
@@ -193,36 +183,23 @@ class IdleWorker:
             running = set(self._running)
             self._aside = {due: until for due, until in self._aside.items() if until > now}
             aside = set(self._aside)
-        found = [
-            due
-            for due in self.due.find_due(now, free + len(running) + len(aside))
-            if due.id not in running and due not in aside
-        ]
-        next_at = self.due.find_next_due(now)
+        waiting = self.due.find_waiting()
+        all_due = [one for one in waiting if one.due_at <= now]
+        next_at = waiting[len(all_due)].due_at if len(all_due) < len(waiting) else None
+        found = [due for due in all_due if due.id not in running and due not in aside]
         if not found and not aside:
             self._handle_recovery()
-        if found and (later := self._find_delay(now)):
+        if found and (later := self._find_delay(now, len(all_due))):
             return min(later, latest)
         for due in found[:free]:
             self._begin_attempt(due, now)
         count = len(self.running_attempts)
-        self.notify(NoticeKind.LOOKED, due=self.due.count_due(now), running=count, next_at=next_at)
+        self.notify(NoticeKind.LOOKED, due=len(all_due), running=count, next_at=next_at)
         self._upkeep_has_to_wait = bool(count)
         upkeep_at = None if count else self._begin_maintenance(now)
         return min(filter(None, (latest, next_at, upkeep_at)))
 
-    def _keep_own_rules(self) -> None:
-        """List due sessions by this worker's rules again, if another one has changed them."""
-        models = self.store.read_models
-        if models.file.read_settings() == self._row_settings:
-            return
-        models.change_settings(**asdict(self._row_settings))
-        if not self._has_reported_rules:
-            self._has_reported_rules = True
-            reason = f"each look changes {models.name}: give all workers the same settings"
-            self.notify(NoticeKind.SETTINGS_DIFFER, reason=reason)
-
-    def _find_delay(self, now: datetime) -> datetime | None:
+    def _find_delay(self, now: datetime, due: int) -> datetime | None:
         """Return until when due work has to wait; None if it may begin."""
         if until := self.rules.find_resume_time(now):
             reason = "quiet hours"
@@ -230,7 +207,7 @@ class IdleWorker:
             reason = f"{self.rules.hourly_usd:g} dollars are spent in this hour"
         else:
             return None
-        self.notify(NoticeKind.WAITING, reason=reason, due=self.due.count_due(now), next_at=until)
+        self.notify(NoticeKind.WAITING, reason=reason, due=due, next_at=until)
         return until
 
     def _handle_database_away(self, error: Exception) -> datetime:

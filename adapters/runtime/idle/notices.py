@@ -31,8 +31,6 @@ class NoticeKind(StrEnum):
     CHORE_FAILED = "chore_failed"
     DATABASE_AWAY = "database_away"
     DATABASE_BACK = "database_back"
-    SETTINGS_DIFFER = "settings_differ"
-    """Another worker on the same read models uses other rules."""
     STOPPING = "stopping"
     STOPPED = "stopped"
 

@@ -30,7 +30,6 @@ NOTICE_TEXTS = {
     NoticeKind.CHORE_FAILED: "could not do the chore {chore}|: {reason}|; again at {next_at}",
     NoticeKind.DATABASE_AWAY: "the database cannot be used|: {reason}",
     NoticeKind.DATABASE_BACK: "the database is back",
-    NoticeKind.SETTINGS_DIFFER: "other workers have other settings|: {reason}",
     NoticeKind.STOPPING: "stopping; {running} running",
     NoticeKind.STOPPED: "stopped; {running} still running",
 }
@@ -40,7 +39,6 @@ _WARNINGS = {
     NoticeKind.LOST,
     NoticeKind.CHORE_FAILED,
     NoticeKind.DATABASE_AWAY,
-    NoticeKind.SETTINGS_DIFFER,
 }
 _LEVELS: dict[NoticeKind, int] = dict.fromkeys(_QUIET, logging.DEBUG)
 _LEVELS |= dict.fromkeys(_WARNINGS, logging.WARNING)

@@ -5,6 +5,7 @@ from abc import abstractmethod
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from datetime import datetime
+from functools import cache
 from pathlib import Path
 from typing import Any, ClassVar, cast
 from uuid import UUID
@@ -299,10 +300,11 @@ class Recorder(ApplicationRecorder):
             parameters += map(self.names.topic, topics)
         query += " ORDER BY notification_id LIMIT ?"
         parameters.append(limit)
+        decode = cache(self.decode_id)  # most events of a page are of few streams
         return [
             LogNotification(
                 id=number,
-                originator_id=self.decode_id(originator),
+                originator_id=decode(originator),
                 originator_version=version,
                 topic=self.names.topic_name(topic),
                 state=state,

@@ -9,60 +9,60 @@ from ....domain.errors import StorageError
 _DAMAGE_REMEDY = (
     "is damaged, or its disk is: restore a backup, or save the rest with sqlite3's `.recover`"
 )
-CONNECTION_LOST_REMEDY = (
-    "went away in mid-transaction: start the server again; what was acknowledged is stored"
-)
 _REMEDIES = {
-    "readonly database": "is read-only: check the permissions of the file and its folder",
-    "unable to open database": "cannot be opened: check that its folder exists and can be written",
-    "is locked": "is locked by another program: close it, or try again",
-    "disk is full": (
-        "cannot grow, the disk is full: free some space; nothing that was stored is lost"
+    "is read-only: check the permissions of the file and its folder": ("readonly database",),
+    "cannot be opened: check that its folder exists and can be written": (
+        "unable to open database",
     ),
-    "is not a database": "is not a database: give another path, or move the file away",
-    "malformed": _DAMAGE_REMEDY,
-    "closed database": "was closed: open it again",
-    "disk i/o": (
-        "cannot be read or written, the disk reports an error: check the disk and try "
-        "again; nothing that was stored is lost"
+    "is locked by another program: close it, or try again": ("is locked",),
+    "cannot grow, the disk is full: free some space; nothing that was stored is lost": (
+        "disk is full",
+        "no space left on device",
     ),
-    "not authorized": "was migrated by a newer cutbank while it was open: upgrade this one",
+    "is not a database: give another path, or move the file away": ("is not a database",),
+    _DAMAGE_REMEDY: ("malformed",),
+    "was closed: open it again": ("closed database",),
+    "cannot be read or written, the disk reports an error: check the disk and try again; nothing "
+    "that was stored is lost": ("disk i/o",),
+    "was migrated by a newer cutbank while it was open: upgrade this one": ("not authorized",),
     # PostgreSQL and libpq
-    "servname not supported": "cannot be reached: a port is a number; check the address",
-    "resolve host": "cannot be reached: the host does not exist; check the address",
-    "connection refused": (
-        "cannot be reached: nothing listens there; check the address, or start the server"
+    "cannot be reached: check the host and the port, and that the server runs": (
+        "servname not supported",
+        "resolve host",
+        "connection refused",
+        "no such file or directory",
+        "timeout expired",
+        "timed out",
+        "no route to host",
+        "starting up",
+        "shutting down",
     ),
-    "no such file or directory": (
-        "cannot be reached: the folder has no socket; check the folder, or start the server"
+    "refuses that user: check the user and the password in the address, or in ~/.pgpass": (
+        "password authentication failed",
+        "no password supplied",
+        'fatal:  role "',
+        "no pg_hba.conf entry",
     ),
-    "timeout expired": "cannot be reached: the host does not answer; check the address",
-    "timed out": "cannot be reached: the host does not answer; check the address",
-    "no route to host": (
-        "cannot be reached: the network has no route to the host; check the address"
+    "is damaged: restore a backup, or examine it with pg_amcheck": ("invalid page in block",),
+    "has no such database: check the address, or create it with createdb": ('fatal:  database "',),
+    "does not let that user do this: grant it what it needs on the schema": ("permission denied",),
+    "has no connection left: close some, or raise max_connections": (
+        "too many clients",
+        "connection slots are reserved",
     ),
-    "password authentication failed": "refused that user and password: check both",
-    'fatal:  role "': "does not know the user: check the user in the address",
-    'fatal:  database "': "has no such database: check the address, or create it with createdb",
-    "no password supplied": "wants a password: put it into the address, or into ~/.pgpass",
-    "no pg_hba.conf entry": "refuses that user from this machine: ask the server's administrator",
-    "permission denied": "does not let that user do this: grant it what it needs on the schema",
-    "too many clients": "has no connection left: close some, or raise max_connections",
-    "connection slots are reserved": "has no connection left: close some, or raise it",
-    "starting up": "is starting up: try again in a moment",
-    "shutting down": "is shutting down: start the server again; what was stored is there",
-    "read-only transaction": "is read-only: give the address of the primary server",
-    "no space left on device": "cannot grow, the server's disk is full: free some space there",
-    "index row": "cannot look up a name as long as this: keep names below 2,000 bytes",
-    "cannot contain nul": "cannot store the character NUL in a name: leave it out",
-    "invalid page in block": "is damaged: restore a backup, or examine it with pg_amcheck",
-    "server closed the connection": CONNECTION_LOST_REMEDY,
-    "terminating connection": CONNECTION_LOST_REMEDY,
-    "connection is lost": CONNECTION_LOST_REMEDY,
-    "consuming input failed": CONNECTION_LOST_REMEDY,
-    "connection not open": CONNECTION_LOST_REMEDY,
-    "the connection is closed": CONNECTION_LOST_REMEDY,
+    "is read-only: give the address of the primary server": ("read-only transaction",),
+    "cannot look up a name as long as this: keep names below 2,000 bytes": ("index row",),
+    "cannot store the character NUL in a name: leave it out": ("cannot contain nul",),
+    "went away in mid-transaction: start the server again; what was acknowledged is stored": (
+        "server closed the connection",
+        "terminating connection",
+        "connection is lost",
+        "consuming input failed",
+        "connection not open",
+        "the connection is closed",
+    ),
 }
+"""The remedies by the words of an error that they are for."""
 
 
 class translate_storage_errors:  # noqa: N801 - reads as a statement; a generator would cost an append 2 us
@@ -98,8 +98,8 @@ class translate_storage_errors:  # noqa: N801 - reads as a statement; a generato
 
 def _make_message(error: object, name: str) -> str:
     said = str(error).lower()
-    for sign, remedy in _REMEDIES.items():
-        if sign in said:
+    for remedy, signs in _REMEDIES.items():
+        if any(sign in said for sign in signs):
             return f"{name} {remedy}"
     return f"{name}: {_to_one_line(error)}"
 

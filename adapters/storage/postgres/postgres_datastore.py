@@ -17,9 +17,9 @@ from psycopg.abc import Query
 from psycopg.sql import SQL, Identifier
 
 from ....domain.errors import StorageError
+from ..event_log.addresses import PostgresAddress
 from ..event_log.storage_errors import translate_storage_errors
 from ..process_forks import reopen_in_children
-from .postgres_address import PostgresAddress
 from .postgres_schema import MIN_SERVER_VERSION, find_version, migrate_schema
 
 RECONNECT_SECONDS = 10.0
@@ -158,7 +158,7 @@ class PostgresLogDatastore:
 
         `?` marks a parameter.
         """
-        statement = _mark_parameters(query)
+        statement = mark_parameters(query)
         try:
             return self.execute(statement, parameters)
         except ConnectionLostError:
@@ -248,7 +248,7 @@ def _check_server(connection: Connection[Any], address: PostgresAddress) -> None
 
 
 @lru_cache(maxsize=1_000)
-def _mark_parameters(query: str) -> bytes:
+def mark_parameters(query: str) -> bytes:
     return query.replace("?", "%s").encode()
 
 

@@ -9,11 +9,11 @@ from typing import Any, cast
 from eventsourcing.persistence import IntegrityError, OperationalError
 
 from ....domain.ranges import Run
+from ..event_log.addresses import PostgresAddress
 from ..event_log.log_tables import EVENTS_TABLE, LogTable, TableRows
 from ..event_log.recorder import ROW_COLUMNS, Recorder
 from ..event_log.stored_row import LogNotification
 from .log_tail import LogTail
-from .postgres_address import PostgresAddress
 from .postgres_datastore import ConnectionLostError, PostgresLogDatastore
 from .postgres_storage import PostgresStorage, copy_to_file
 

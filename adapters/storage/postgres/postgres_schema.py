@@ -6,7 +6,7 @@ from psycopg import Connection
 from psycopg.sql import SQL, Identifier
 
 from ....domain.errors import StorageError
-from .postgres_address import PostgresAddress
+from ..event_log.addresses import PostgresAddress
 
 MIN_SERVER_VERSION = 13
 """The first version with `pg_current_snapshot`."""

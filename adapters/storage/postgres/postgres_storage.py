@@ -5,19 +5,17 @@ log has nothing to vacuum; old versions of recompressed bodies go in the next ro
 """
 
 import sqlite3
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 from psycopg import Connection
 
-from ..event_log.log_names import LogNames
 from ..event_log.log_tables import EVENTS_TABLE, LOG_TABLES
-from ..event_log.storage_tasks import DatabaseTaskResult, RecompressedBody, StoredBody
+from ..event_log.storage_tasks import DatabaseTaskResult, RunStatement, Storage
 from ..sqlite.sqlite_datastore import SQLiteLogDatastore as File
-from .postgres_datastore import PostgresLogDatastore, connect
+from .postgres_datastore import PostgresLogDatastore, connect, mark_parameters
 
 _BATCH_ROWS = 200
 COPIED_TABLES = {
@@ -31,27 +29,19 @@ _CONVERSIONS: dict[str, Callable[[Any], Any]] = {
     "originator_id": lambda id: id.bytes,
     "complete": int,
 }
-MAKE_RECORDS = (
+_MAKE_RECORDS = (
     'CREATE TABLE IF NOT EXISTS chores (name text COLLATE "C" PRIMARY KEY, record text NOT NULL)'
 )
 """Not part of the format, as on SQLite; in the log, so that all machines see it."""
-SELECT_RECORDS = "SELECT name, record FROM chores"
-SAVE_RECORD = (
-    "INSERT INTO chores VALUES (%s, %s) ON CONFLICT (name) DO UPDATE SET record = excluded.record"
-)
-_REPLACE_BODY = (
-    "UPDATE bodies SET content = %b WHERE id = %s AND key_id IS NULL AND sha256(content) = %b"
-)
 
 
-class PostgresStorage:
+class PostgresStorage(Storage):
     """Lets one machine maintain the log at a time; backups have no records."""
 
     task_name = "statistics"
-
-    def __init__(self, datastore: PostgresLogDatastore, names: LogNames) -> None:
-        self.datastore = datastore
-        self.names = names
+    BODY_SIZE = "pg_column_size(content)"
+    FIND_RECORDS = "SELECT to_regclass('chores') IS NOT NULL"
+    datastore: PostgresLogDatastore
 
     @contextmanager
     def try_lock(self) -> Iterator[bool]:
@@ -67,32 +57,15 @@ class PostgresStorage:
             ).fetchone()
             yield bool(found and found[0])
 
-    def read_records(self) -> Mapping[str, str]:
-        if not self._has_records():
-            return {}
-        return dict(self.datastore.read(SELECT_RECORDS))
-
-    def save_record(self, chore: str, record: str) -> None:
-        self.replace_bodies((), chore, record)
-
-    def select_body(self, subject: str, digest: bytes) -> StoredBody | None:
-        found = self.datastore.read(
-            "SELECT id, content, pg_column_size(content) FROM bodies"
-            " WHERE subject = ? AND hash = ? AND key_id IS NULL",
-            (self.names.subject(subject)[0], digest),
-        )
-        return StoredBody(*found[0]) if found else None
-
-    def replace_bodies(self, smaller: Sequence[RecompressedBody], chore: str, record: str) -> int:
-        saved = 0
+    @contextmanager
+    def change_records(self) -> Iterator[RunStatement]:
         self._make_records()
         with self.datastore.get_connection() as connection, connection.transaction():
-            for body, content in smaller:
-                known = sha256(body.content).digest()
-                done = connection.execute(_REPLACE_BODY, (content, body.id, known))
-                saved += done.rowcount * (body.size - len(content))
-            connection.execute(SAVE_RECORD, (chore, record))
-        return saved
+            yield (
+                lambda statement, values: (
+                    connection.execute(mark_parameters(statement), values).rowcount
+                )
+            )
 
     def run_database_task(self) -> DatabaseTaskResult:
         """Update the planner's statistics; other sessions need not wait."""
@@ -101,11 +74,8 @@ class PostgresStorage:
                 connection.execute(f"ANALYZE {table}".encode())
         return DatabaseTaskResult()
 
-    def _has_records(self) -> bool:
-        return bool(self.datastore.read("SELECT to_regclass('chores') IS NOT NULL")[0][0])
-
     def _make_records(self) -> None:
-        if self._has_records():
+        if self.has_records():
             return
         with self.datastore.get_connection() as connection, connection.transaction():
             # In PostgreSQL, concurrent creations of a table fail even with IF NOT EXISTS.
@@ -113,7 +83,7 @@ class PostgresStorage:
                 "SELECT pg_advisory_xact_lock(hashtextextended('cutbank migrates ' || %s, 0))",
                 (self.datastore.address.schema,),
             )
-            connection.execute(MAKE_RECORDS)
+            connection.execute(_MAKE_RECORDS)
 
 
 def copy_to_file(connection: Connection[Any], target: Path) -> None:

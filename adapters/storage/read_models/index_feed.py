@@ -1,21 +1,17 @@
-"""Feeds the session index, the digest, the context meter and the compaction ledger."""
+"""Feeds the session index, the context meter and the compaction ledger."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import lru_cache, partial
 from typing import cast
 from uuid import UUID
 
 from sqlite_utils import Database
 
-from ....domain.blocks import AnyBlock, Kind, ToolCall
 from ....domain.compaction import MAIN_LINEAGE
-from ....domain.digest import SHELL_TOOLS, find_touched_files, normalize_tool_name, read_arguments
-from ....domain.event import Event, load_state
+from ....domain.event import load_state
 from ....domain.ranges import Ranges
 from ....domain.session import SessionState, derive_session_id
 from ....domain.session_events import (
-    BlockAppended,
-    BlocksRetracted,
     ModelCalled,
     ParentNamed,
     SessionOpened,
@@ -23,9 +19,9 @@ from ....domain.session_events import (
     ToolCalled,
     ToolReturned,
 )
-from ....domain.summaries.commands import get_command
-from ....projections.read_models.session_row import SessionRow
+from ....projections.read_models.session_row import SessionRow, compute_utilization
 from ....projections.read_models.timestamps import (
+    BLOCK_EVENTS,
     find_event_time,
     format_timestamp,
     get_event_block,
@@ -40,8 +36,9 @@ from .model_calls import add_call, measure_session
 from .read_model_file import ReadModelDatabase
 from .row_batch import ResolveLimit, RowBatch, TouchedSession
 
-_MAX_DIGEST_CHARACTERS = 1_000
-"""The longest command or path in the digest."""
+_GROWING_TOPICS = {event.TOPIC for event in (ToolCalled, ToolReturned, ToolCallAbandoned)}
+"""Events that only make a session larger, by tokens that are stored with them; never parsed."""
+_BLOCK_TOPICS = {event.TOPIC for event in BLOCK_EVENTS}
 
 
 class IndexFeed:
@@ -61,7 +58,6 @@ class IndexFeed:
         batch = RowBatch(
             self.store,
             db,
-            self.file.read_settings(),
             limit_of=self._limit_of,
             open_reader=self._open_reader,
             prices=self._prices,
@@ -74,10 +70,16 @@ class IndexFeed:
                 _open_session(batch, row, cast(SessionOpened, read(row)))
             # Streams of a kind that only a later version of cutbank knows are ignored.
             elif touched := batch.find_session(cast(UUID, row.originator_id)):
+                _note_row(batch, touched, row)
+                if row.topic in _GROWING_TOPICS:
+                    touched.row.grow(row.tokens)
+                    continue
                 event = read(row)
-                _note_event(batch, touched, row, event)
                 touched.row.apply(event, row.tokens)
-                _apply_event(batch, touched, row, event)
+                if isinstance(event, ModelCalled):
+                    add_call(batch, touched.row, row.id, event)
+                elif isinstance(event, ParentNamed):
+                    _set_parent(batch, touched.row)
         for touched in batch.sessions:
             _finish_session(batch, touched)
         batch.write_sessions()
@@ -88,7 +90,7 @@ class IndexFeed:
 def _open_session(batch: RowBatch, row: LogNotification, event: SessionOpened) -> None:
     opened = SessionRow.from_opened_event(row.id, event)
     touched = batch.open_session(event.originator_id, opened)
-    _note_event(batch, touched, row, event)
+    _note_row(batch, touched, row)
     if event.fork:
         opened.forked_from_id = _find_session_id(batch, event.fork.namespace, event.fork.key)
         # A fork's title and parent may have been set before the fork.
@@ -121,15 +123,12 @@ def _find_session_id(batch: RowBatch, namespace: str, key: str) -> int | None:
     return found.row.id if found else None
 
 
-def _note_event(
-    batch: RowBatch, touched: TouchedSession, row: LogNotification, event: Event
-) -> None:
-    touched.newest = row, event
-    touched.row.position = event.originator_version
+def _note_row(batch: RowBatch, touched: TouchedSession, row: LogNotification) -> None:
+    touched.newest = row
+    touched.row.position = row.originator_version
     touched.row.reset_attempts()
-    block = get_event_block(event)
-    if block is not None and (block.origin is None or block.origin.time):
-        touched.newest_block = event
+    if row.topic in _BLOCK_TOPICS:
+        touched.blocks.append(row)
     plaintext = batch.store.mapper.read_plaintext(row)
     touched.row.bytes += len(plaintext)
     if b'"bodies":' in plaintext:
@@ -137,74 +136,14 @@ def _note_event(
 
 
 def _finish_session(batch: RowBatch, touched: TouchedSession) -> None:
-    if touched.newest is not None:
-        row, event = touched.newest
-        touched.row.apply_newest(event, load_state(SessionState, load_json(row.carried)))
-    if touched.newest_block is not None:
-        touched.row.said_at = format_timestamp(find_event_time(touched.newest_block))
+    read = batch.store.mapper.to_domain_event
+    if (newest := touched.newest) is not None:
+        state = load_state(SessionState, load_json(newest.carried))
+        touched.row.apply_newest(read(newest), state)
+    for event in map(read, reversed(touched.blocks)):
+        block = get_event_block(event)
+        if block is not None and (block.origin is None or block.origin.time):
+            touched.row.said_at = format_timestamp(find_event_time(event))
+            break
     measure_session(batch, touched.row)
-    touched.row.measure(batch.settings)
-
-
-def _apply_event(
-    batch: RowBatch, touched: TouchedSession, row: LogNotification, event: Event
-) -> None:
-    session, position = touched.row.id, event.originator_version
-    match event:
-        case ToolCalled(block=block, turn=turn) | BlockAppended(block=block, turn=turn):
-            for kind, what in _list_touched(block):
-                batch.add(
-                    "digest_entries",
-                    session_id=session,
-                    position=position,
-                    turn=turn,
-                    kind=kind,
-                    what=what[:_MAX_DIGEST_CHARACTERS],
-                    tool=block.name if isinstance(block, ToolCall) else None,
-                    retracted=0,
-                )
-        case ToolReturned(call=call, block=block):
-            _end_call(batch, session, call, "error" if block.is_error else "ok")
-        case ToolCallAbandoned(call=call):
-            _end_call(batch, session, call, "abandoned")
-        case BlocksRetracted(positions=positions, reopened=reopened):
-            for first, last in positions.runs:
-                batch.execute(
-                    "UPDATE digest_entries SET retracted = 1"
-                    " WHERE session_id = ? AND position BETWEEN ? AND ?",
-                    session,
-                    first,
-                    last,
-                )
-            for call in reopened.values():
-                _end_call(batch, session, call, None)
-        case ParentNamed():
-            _set_parent(batch, touched.row)
-        case ModelCalled():
-            add_call(batch, touched.row, row.id, event)
-        case _:
-            pass
-
-
-def _end_call(batch: RowBatch, session: int, call: int, outcome: str | None) -> None:
-    # A fork's answer to its parent's call finds no entry, and does not change the parent's.
-    batch.execute(
-        "UPDATE digest_entries SET outcome = ? WHERE session_id = ? AND position = ?",
-        outcome,
-        session,
-        call,
-    )
-
-
-def _list_touched(block: AnyBlock) -> Iterator[tuple[str, str]]:
-    """Yield what a block touched: `read` or `modified` files, a `command`, or an `artifact`."""
-    if isinstance(block, ToolCall):
-        touch = find_touched_files(block)
-        kind = "modified" if touch.modifies else "read"
-        yield from ((kind, path) for path in dict.fromkeys(touch.paths))
-        if normalize_tool_name(block.name) in SHELL_TOOLS and (
-            command := get_command(read_arguments(block))
-        ):
-            yield "command", command
-    elif block.kind is Kind.ARTIFACT:
-        yield "artifact", getattr(block, "name", None) or "unnamed"
+    touched.row.utilisation = compute_utilization(touched.row.in_use, touched.row.context_limit)

@@ -41,7 +41,7 @@ def add_call(batch: RowBatch, session: SessionRow, number: int, call: ModelCalle
     shown = prompt if prompt is not None else seen
     called_at = (call.source_time and parse_source_time(call.source_time)) or call.timestamp
     logged = LoggedContext(call.model, call.context_window, prompt or 0)
-    limit = batch.settings.context_limit or batch.limit_of(logged).tokens
+    limit = batch.limit_of(logged).tokens
     share = compute_utilization(shown, limit) if shown is not None else None
     prices = batch.prices.price_call(call.model, call.usage, called_at)
     session.has_calls = 1

@@ -1,10 +1,10 @@
-"""Locates, opens and replaces the file of the read models, and keeps their position in the log."""
+"""Locates and opens the file of the read models, and keeps their position in the log."""
 
 import os
 import sqlite3
-from collections.abc import Container, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager, suppress
-from dataclasses import dataclass, replace
+from collections.abc import Container, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
 from threading import RLock
@@ -15,9 +15,9 @@ from platformdirs import user_state_path
 from sqlite_utils import Database
 
 from ....domain.errors import StorageError
-from ....projections.read_models.session_row import SessionRow, SessionRowSettings
 from ..event_log.addresses import hide_passwords, is_postgres
 from ..event_log.event_store import EventStore
+from ..event_log.storage_errors import translate_storage_errors
 from ..event_log.stored_row import LogNotification
 from ..private_files import make_file, make_folder
 from ..process_forks import reopen_in_children
@@ -28,11 +28,6 @@ from . import schema
 _LOCK_TIMEOUT_S = 30.0
 """How long to wait for another process's batch."""
 _DAMAGE_CODES = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
-_DEFAULT_SETTINGS = SessionRowSettings(
-    idle_seconds=300.0, context_limit=0, least_share=0.5, attempts=3, backoff_seconds=60.0
-)
-"""The default settings for computing rows."""
-_SETTINGS_QUERY = "SELECT name, value FROM settings"
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,32 +83,15 @@ class ReadModelDatabase:
     together; they are then read from the log again. Writing never waits for the disk.
     """
 
-    def __init__(self, name: str, asked: Mapping[str, float] | None = None) -> None:
-        """`asked` are fields of SessionRowSettings; for others, those stored in the file apply."""
+    def __init__(self, name: str) -> None:
         self.name = name
         self.file = None if name.startswith("file:") else Path(name)
         self.lock = RLock()
         self.rebuild_reason: str | None = None
         """Why the file was rebuilt, if it was."""
-        self._asked = dict(asked or {})
         self._is_left = False
         reopen_in_children(self)
         self._open()
-
-    def read_settings(self) -> SessionRowSettings:
-        """Return the settings by which rows are computed now."""
-        whole = {"context_limit", "attempts"}
-        rows = self.fetch_rows("SELECT name, value FROM settings")
-        known: dict[str, Any] = {
-            name: int(value) if name in whole else value for name, value in rows
-        }
-        return replace(_DEFAULT_SETTINGS, **known)
-
-    def change_settings(self, asked: Mapping[str, float]) -> None:
-        """Apply these fields of SessionRowSettings from now on, also to existing rows."""
-        self._asked |= asked
-        with self.transaction() as db:
-            self._save_settings(db)
 
     @contextmanager
     def transaction(self) -> Iterator[Database]:
@@ -144,40 +122,10 @@ class ReadModelDatabase:
         """Start again with empty tables, in the open transaction."""
         schema.drop_tables(db)
         schema.create_tables(db)
-        self._save_settings(db)
         self.rebuild_reason = reason or self.rebuild_reason
 
-    def is_damaged(self, error: sqlite3.Error) -> bool:
-        """Return whether an error about damage concerns this file."""
-        if error.sqlite_errorcode == sqlite3.SQLITE_CORRUPT_VTAB:
-            return True  # the log has no word index
-        try:
-            return self.fetch_rows("PRAGMA quick_check(1)") != [("ok",)]
-        except sqlite3.DatabaseError:
-            return True
-
-    def replace(self, reason: str) -> None:
-        with self.lock:
-            damaged = self._opened
-            self.close()
-            if self.file is None:
-                raise StorageError(f"{self.name}: {reason}")
-            # If several processes see the damage, SQLite's lock on an empty file lets only one
-            # replace it.
-            lock = self.file.with_name(f"{self.file.name}-replacing")
-            make_file(lock)
-            with closing(
-                sqlite3.connect(lock, timeout=_LOCK_TIMEOUT_S, isolation_level=None)
-            ) as held:
-                held.execute("BEGIN EXCLUSIVE")
-                if self._file_id() == damaged:
-                    for end in ("", "-wal", "-shm"):
-                        self.file.with_name(self.file.name + end).unlink(missing_ok=True)
-                self.rebuild_reason = reason
-                self._open()
-
     def reopen_replaced(self) -> None:
-        """Open the present file if another process has replaced it."""
+        """Open the present file if the one that was open has been deleted."""
         with self.lock:
             self._reopen_after_fork()
             if self.file is not None and self._file_id() != self._opened:
@@ -208,15 +156,9 @@ class ReadModelDatabase:
             self._open()
 
     def _open(self) -> None:
-        self._opened = self._file_id()
         self.db = self._connect()
         try:
             self._prepare(self.db)
-        except sqlite3.DatabaseError as error:
-            self.close()
-            if not is_damage_error(error) or self.rebuild_reason is not None:
-                raise
-            self.replace(f"{self.name} was damaged")
         except BaseException:
             self.close()
             raise
@@ -241,32 +183,12 @@ class ReadModelDatabase:
                 " move it away"
             )
         enable_wal(db.conn, _LOCK_TIMEOUT_S)
-        if schema.is_current(db) and not self._asked:
+        if schema.is_current(db):
             return
         with self.transaction():
             # Under the lock, as another process may have been faster.
-            if schema.is_current(db):
-                self._save_settings(db)
-            else:
+            if not schema.is_current(db):
                 self.clear(db, f"{self.name} was of another version" if tables else None)
-
-    def _save_settings(self, db: Database) -> None:
-        """Store the requested settings, and compute the affected rows again."""
-        before = self.read_settings()
-        rows = [(name, float(value)) for name, value in self._asked.items()]
-        db.conn.executemany("INSERT OR REPLACE INTO settings VALUES (?, ?)", rows)
-        after = self.read_settings()
-        if after == before:
-            return
-        changed = []
-        # A session below both shares of the limit was not due and is not due now.
-        is_same_limit = after.context_limit == before.context_limit
-        least = min(before.least_share, after.least_share) if is_same_limit else 0.0
-        for found in list(db.query("SELECT * FROM sessions WHERE utilisation >= ?", [least])):
-            session = SessionRow(**found)
-            session.measure(after)
-            changed.append((session.utilisation, session.due_at, session.id))
-        db.conn.executemany("UPDATE sessions SET utilisation = ?, due_at = ? WHERE id = ?", changed)
 
     def _file_id(self) -> tuple[int, int] | None:
         """Return the device and inode of the file at the path."""
@@ -290,10 +212,20 @@ class ReadModelDatabase:
         return Database(connection)
 
 
-def is_damage_error(error: sqlite3.Error) -> bool:
-    """Return whether the error means damaged pages."""
-    # Errors that Python code raises have no code.
-    return getattr(error, "sqlite_errorcode", 0) & 0xFF in _DAMAGE_CODES
+@contextmanager
+def translate_read_model_errors(name: str, log: str) -> Iterator[None]:
+    """Turn any failure of the read models `name` of a log into a StorageError of one line."""
+    with translate_storage_errors(name):
+        try:
+            yield
+        except sqlite3.DatabaseError as error:
+            # Errors that Python code raises have no code.
+            if getattr(error, "sqlite_errorcode", 0) & 0xFF not in _DAMAGE_CODES:
+                raise
+            raise StorageError(
+                f"{name} is damaged, or else {log} is: delete the first, which is built again from"
+                " the second; if that does not help, restore a backup of the second"
+            ) from error
 
 
 class WrongLogError(Exception):

@@ -1,7 +1,6 @@
 """Keeps a log's read models up to date, searches and rebuilds them."""
 
-import sqlite3
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from threading import Event, Thread
 from typing import ParamSpec, Self, TypeVar
 
@@ -17,7 +16,12 @@ from ..event_log.event_store import EventStore
 from ..event_log.recorder import LogSubscription
 from ..event_log.storage_errors import translate_storage_errors
 from .index_feed import IndexFeed
-from .read_model_file import ReadModelDatabase, WrongLogError, is_damage_error, read_new_events
+from .read_model_file import (
+    ReadModelDatabase,
+    WrongLogError,
+    read_new_events,
+    translate_read_model_errors,
+)
 from .search import SearchFeed, SearchHit, find_blocks
 
 _T = TypeVar("_T")
@@ -38,19 +42,15 @@ class ReadModels:
         name: str,
         *,
         log: str = "the log",
-        reckoned: Mapping[str, float] | None = None,
         user_settings: Callable[[], UserSettings] = UserSettings,
     ) -> None:
-        """`reckoned` are fields of SessionRowSettings that the file should use.
-
-        `user_settings` supplies a context limit that the log does not report.
-        """
+        """`user_settings` supplies a context limit that the log does not report."""
         self.store = store
         self.name = name
         self.log = log
         """The log's name in messages."""
-        with translate_storage_errors(name):
-            self.file = ReadModelDatabase(name, reckoned)
+        with translate_read_model_errors(name, log):
+            self.file = ReadModelDatabase(name)
         self._user_settings = user_settings
         self._index = IndexFeed(store, self.file, self._resolve_limit)
         self._words = SearchFeed(store)
@@ -63,7 +63,7 @@ class ReadModels:
     @property
     def positions(self) -> dict[str, int]:
         """The position of each feed: `index` (all tables but `blocks`) and `search`."""
-        with translate_storage_errors(self.name):
+        with translate_read_model_errors(self.name, self.log):
             found = self.file.fetch_rows("SELECT name, position FROM feeds")
         return {"index": 0, "search": 0} | dict(found)
 
@@ -122,10 +122,6 @@ class ReadModels:
         self._run_on_fit_file(self._empty)
         return self.catch_up(progress)
 
-    def change_settings(self, **settings: float) -> None:
-        """Apply these fields of SessionRowSettings from now on, also to existing rows."""
-        self._run_on_fit_file(self.file.change_settings, settings)
-
     def close(self) -> None:
         self.file.close()
 
@@ -179,24 +175,16 @@ class ReadModels:
 
     def _run_on_fit_file(self, work: Callable[_P, _T], *args: _P.args, **options: _P.kwargs) -> _T:
         """Run the work on a file that fits the log, rebuilding the file if it does not."""
-        for _ in range(MAX_REBUILDS):
-            with translate_storage_errors(self.name):
+        with translate_read_model_errors(self.name, self.log):
+            for _ in range(MAX_REBUILDS):
                 try:
                     return work(*args, **options)
                 except WrongLogError:
                     self._empty_foreign_file()
-                except sqlite3.DatabaseError as error:
-                    if not is_damage_error(error):
-                        raise
-                    if not self.file.is_damaged(error):
-                        # The damage is in the log, the other database read here.
-                        with translate_storage_errors(self.log):
-                            raise
-                    self.file.replace(f"{self.name} was damaged")
                 except (PersistenceError, MapperDeserialisationError):
                     with translate_storage_errors(self.log):
                         raise
-        raise StorageError(f"{self.name} cannot be kept: delete it, and look after its disk")
+        raise StorageError(f"{self.name} is used for several logs: give each a file of its own")
 
     def _empty_foreign_file(self) -> None:
         """Empty the file if it is still of another log; another process may have been faster."""

@@ -9,8 +9,8 @@ from uuid import UUID
 from sqlite_utils import Database
 
 from ....domain.context_limit import ContextLimit, LoggedContext
-from ....domain.event import MAX_COUNT, Event
-from ....projections.read_models.session_row import SessionRow, SessionRowSettings
+from ....domain.event import MAX_COUNT
+from ....projections.read_models.session_row import SessionRow
 from ....projections.rendering.sendable import replace_half_characters
 from ...models.model_catalog import PriceLookup
 from ..event_log.event_store import EventStore
@@ -38,9 +38,9 @@ class TouchedSession:
     row: SessionRow
     unreported: list[tuple[str, int]] = field(default_factory=list)
     """The newest boundary of each lineage, if its first call may still be in this batch."""
-    newest: tuple[LogNotification, Event] | None = None
-    newest_block: Event | None = None
-    """The newest event of the batch with a block whose time is known."""
+    newest: LogNotification | None = None
+    blocks: list[LogNotification] = field(default_factory=list)
+    """The events of the batch that have a block."""
 
 
 @dataclass(slots=True)
@@ -60,14 +60,12 @@ class RowBatch:
         self,
         store: EventStore,
         db: Database,
-        settings: SessionRowSettings,
         *,
         limit_of: ResolveLimit,
         open_reader: OpenReader,
         prices: PriceLookup,
     ) -> None:
         self.store = store
-        self.settings = settings
         self.limit_of = limit_of
         self.open_reader = open_reader
         self.prices = prices

@@ -7,7 +7,7 @@ from ..sqlite.sqlite_schema import run_script
 
 APPLICATION_ID = 0x63757472
 """`cutr`, in the file's header; only a file with this id or without any is replaced."""
-FORMAT = 14
+FORMAT = 15
 """The version of the tables; a file of another version is rebuilt."""
 
 # Not in the header: older versions, which do not know the table, drop it with all others.
@@ -15,9 +15,7 @@ _TABLES = f"""
 CREATE TABLE format (version INTEGER NOT NULL) STRICT;
 INSERT INTO format VALUES ({FORMAT});
 
--- The positions of the feeds, and the settings by which rows are computed.
 CREATE TABLE feeds (name TEXT PRIMARY KEY, position INTEGER, fingerprint TEXT) STRICT;
-CREATE TABLE settings (name TEXT PRIMARY KEY, value REAL) STRICT;
 
 CREATE TABLE sessions (
     id INTEGER PRIMARY KEY, stream TEXT, namespace TEXT, key TEXT,
@@ -37,7 +35,7 @@ CREATE TABLE sessions (
     limit_source TEXT NOT NULL DEFAULT '{LimitSource.DEFAULT.value}',
     wake_at TEXT, leased_until TEXT, settled INTEGER NOT NULL DEFAULT 0,
     attempts INTEGER NOT NULL DEFAULT 0, failed_at TEXT,
-    project TEXT, first_prompt TEXT, model TEXT, said_at TEXT, due_at TEXT
+    project TEXT, first_prompt TEXT, model TEXT, said_at TEXT
 ) STRICT;
 CREATE UNIQUE INDEX idx_sessions_stream ON sessions (stream);
 CREATE UNIQUE INDEX idx_sessions_namespace_key ON sessions (namespace, key);
@@ -45,10 +43,9 @@ CREATE INDEX idx_sessions_parent_id ON sessions (parent_id);
 CREATE INDEX idx_sessions_forked_from_id ON sessions (forked_from_id);
 CREATE INDEX idx_sessions_last_activity ON sessions (last_activity);
 CREATE INDEX idx_sessions_parent_namespace_parent_key ON sessions (parent_namespace, parent_key);
--- Partial, as most sessions of a long log are never due again.
-CREATE INDEX idx_sessions_due_at ON sessions (due_at) WHERE due_at IS NOT NULL;
-CREATE INDEX idx_sessions_namespace_due_at ON sessions (namespace, due_at)
-    WHERE due_at IS NOT NULL;
+-- Partial, as most sessions of a long log are never due for idle work again.
+CREATE INDEX idx_sessions_undecided ON sessions (utilisation, in_use)
+    WHERE settled = 0 AND open_calls = 0 AND closed = 0 AND parent_key IS NULL;
 
 CREATE TABLE lineages (
     id INTEGER PRIMARY KEY, stream TEXT, session_id INTEGER REFERENCES sessions (id), name TEXT,
@@ -103,12 +100,6 @@ CREATE TABLE model_calls (
 CREATE INDEX idx_model_calls_session_id_call_id ON model_calls (session_id, call_id);
 CREATE INDEX idx_model_calls_call_id ON model_calls (call_id);
 
-CREATE TABLE digest_entries (
-    id INTEGER PRIMARY KEY, session_id INTEGER REFERENCES sessions (id), position INTEGER,
-    turn INTEGER, kind TEXT, what TEXT, tool TEXT, outcome TEXT, retracted INTEGER
-) STRICT;
-CREATE INDEX idx_digest_entries_session_id_position ON digest_entries (session_id, position);
-
 -- An excerpt of each block; the index holds the whole text.
 CREATE TABLE blocks (
     id INTEGER PRIMARY KEY, session_id INTEGER REFERENCES sessions (id), position INTEGER,
@@ -134,18 +125,6 @@ SELECT sessions.id, sessions.namespace, sessions.key, sessions.title, sessions.b
 FROM sessions LEFT JOIN compactions
     ON compactions.session_id = sessions.id AND compactions.outcome = 'boundary'
 GROUP BY sessions.id;
-CREATE VIEW due_sessions AS
-SELECT id, namespace, key, title, due_at, last_activity, view_tokens, utilisation
-FROM sessions WHERE due_at IS NOT NULL ORDER BY due_at;
-CREATE VIEW files_touched AS
-SELECT sessions.namespace, sessions.key AS session, digest_entries.what AS path,
-    sum(digest_entries.kind = 'read') AS times_read,
-    sum(digest_entries.kind = 'modified') AS times_modified,
-    max(digest_entries.position) AS last_position
-FROM digest_entries JOIN sessions ON sessions.id = digest_entries.session_id
-WHERE digest_entries.kind IN ('read', 'modified')
-    AND digest_entries.outcome IS NOT 'error' AND NOT digest_entries.retracted
-GROUP BY sessions.id, digest_entries.what;
 CREATE VIEW costs AS
 SELECT sessions.namespace, sessions.key AS session, sessions.project, model_calls.model,
     count(*) AS calls, sum(model_calls.input_tokens) AS input_tokens,

@@ -7,8 +7,13 @@ from datetime import datetime
 from typing import cast
 
 from ....domain.context_limit import LimitSource
-from ....projections.read_models.session_row import SESSION_COLUMNS, IdleState, SessionRow
-from ....projections.read_models.timestamps import format_timestamp
+from ....domain.idle_rules import IdleRules
+from ....projections.read_models.session_row import (
+    SESSION_COLUMNS,
+    IdleState,
+    SessionRow,
+    compute_utilization,
+)
 from .read_models import ReadModels
 
 _SESSIONS_QUERY = """
@@ -79,23 +84,20 @@ class ListedSession:
 
 
 def list_sessions(
-    models: ReadModels, namespace: str | None, now: datetime
+    models: ReadModels, namespace: str | None, now: datetime, rules: IdleRules, limit: int = 0
 ) -> Iterator[ListedSession]:
-    """Yield the sessions by namespace and key, as of the read models' position."""
-    settings = models.file.read_settings()
+    """Yield the sessions by namespace and key, as of the read models' position.
+
+    `rules` are those of idle work; `limit` is the limit of all sessions, 0 if each has its own.
+    """
     for found in models.file.fetch_rows(_SESSIONS_QUERY, {"namespace": namespace}):
         *listed_fields, is_prepared, is_served = found[:_ROW]
         listed, row = ListedSession(*listed_fields), SessionRow(*found[_ROW:])
         listed.closed, listed.lineages = bool(listed.closed), json.loads(cast(str, listed.lineages))
-        if settings.context_limit:
-            listed.limit, listed.limit_source = settings.context_limit, LimitSource.SETTINGS.value
-        listed.idle = row.find_idle_state(
-            format_timestamp(now), settings, is_prepared=is_prepared, is_served=is_served
+        if limit:
+            listed.limit, listed.limit_source = limit, LimitSource.SETTINGS.value
+            listed.utilisation = compute_utilization(listed.in_use, limit)
+        listed.idle, listed.idle_until = row.find_idle_state(
+            now, rules, limit, is_prepared=is_prepared, is_served=is_served
         )
-        ends = {
-            IdleState.RUNNING: row.leased_until,
-            IdleState.ASLEEP: row.wake_at,
-            IdleState.RESTING: row.due_at,
-        }.get(listed.idle)
-        listed.idle_until = datetime.fromisoformat(ends) if ends else None
         yield listed

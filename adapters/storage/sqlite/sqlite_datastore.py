@@ -216,13 +216,14 @@ class SQLiteLogDatastore:
         self._listing = threading.Lock()
         if self.path is None:
             return  # in memory, or read without locks: all of it is this process's own
+        is_open = not self._is_closed
         for reader in self._readers:
-            if reader.lock in held:
+            if is_open and reader.lock in held:
                 reader.connection.close()
             else:
                 _left_open.append(reader)  # closing it would wait for that thread
         if "writer" in vars(self):
-            if writing in held and not self.writer.in_transaction:
+            if is_open and writing in held and not self.writer.in_transaction:
                 self.writer.close()
             else:
                 _left_open.append(self.writer)  # closing it would undo the parent's work

@@ -1,58 +1,40 @@
 """Maintains an SQLite log's file, in short transactions between those of its writers."""
 
 import sqlite3
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from contextlib import AbstractContextManager, closing, contextmanager
 from pathlib import Path
 
 from ..event_log.log_names import LogNames
 from ..event_log.storage_errors import translate_storage_errors
-from ..event_log.storage_tasks import DatabaseTaskResult, RecompressedBody, StoredBody
+from ..event_log.storage_tasks import DatabaseTaskResult, RunStatement, Storage
 from ..private_files import make_file
 from .database_file import check_and_save_identity, find_database_path, refuse_damaged
 from .sqlite_datastore import LOCK_TIMEOUT_SECONDS, SQLiteLogDatastore
 from .sqlite_schema import is_current_schema
 from .wal_mode import has_wal_mode, refuse_foreign_wal
 
-_REPLACE_BODY = "UPDATE bodies SET content = ? WHERE id = ? AND key_id IS NULL AND content = ?"
 
-
-class SQLiteStorage:
+class SQLiteStorage(Storage):
     """Stores the records in the log itself, so a restored backup has its own."""
 
     task_name = "checkpoint"
+    BODY_SIZE = "length(content)"
+    FIND_RECORDS = "SELECT count(*) FROM sqlite_master WHERE name = 'chores'"
+    datastore: SQLiteLogDatastore
 
     def __init__(self, datastore: SQLiteLogDatastore, path: Path, names: LogNames) -> None:
-        self.datastore = datastore
+        super().__init__(datastore, names)
         self.path = path
-        self.names = names
 
     def try_lock(self) -> AbstractContextManager[bool]:
         return try_lock_file(Path(f"{self.path}-chores"))
 
-    def read_records(self) -> Mapping[str, str]:
-        return read_task_records(self.datastore.reader)
-
-    def save_record(self, chore: str, record: str) -> None:
+    @contextmanager
+    def change_records(self) -> Iterator[RunStatement]:
         with self.datastore.writing_transaction() as writer:
-            save_task_record(writer, chore, record)
-
-    def select_body(self, subject: str, digest: bytes) -> StoredBody | None:
-        found = self.datastore.read(
-            "SELECT id, content, length(content) FROM bodies"
-            " WHERE subject = ? AND hash = ? AND key_id IS NULL",
-            (self.names.subject(subject)[0], digest),
-        )
-        return StoredBody(*found[0]) if found else None
-
-    def replace_bodies(self, smaller: Sequence[RecompressedBody], chore: str, record: str) -> int:
-        saved = 0
-        with self.datastore.writing_transaction() as writer:
-            for body, content in smaller:
-                done = writer.execute(_REPLACE_BODY, (content, body.id, body.content))
-                saved += done.rowcount * (body.size - len(content))
-            save_task_record(writer, chore, record)
-        return saved
+            writer.execute(TASK_TABLE)
+            yield lambda statement, values: writer.execute(statement, values).rowcount
 
     def run_database_task(self) -> DatabaseTaskResult:
         """Copy the write-ahead log into the file, and truncate it if no process reads it.

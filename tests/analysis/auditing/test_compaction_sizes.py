@@ -17,6 +17,7 @@ from cutbank.adapters.interfaces.commands.lineage import lineage_to_json
 from cutbank.adapters.storage.read_models.session_list import list_sessions
 from cutbank.domain.compaction import RECORDED_LINEAGE
 from cutbank.domain.context_limit import LimitSource
+from cutbank.domain.idle_rules import IdleRules
 
 Sizes = tuple[int, int, str]
 
@@ -56,7 +57,8 @@ def check_use(session: StoredSession) -> None:
     models = session.log.context.read_models
     models.catch_up(search=False)
     now = session.log.events.clock()
-    (row,) = [one for one in list_sessions(models, None, now) if one.session == session.key]
+    listed = list_sessions(models, None, now, IdleRules())
+    (row,) = [one for one in listed if one.session == session.key]
     meter = cutbank.measure_context(session)
     assert (row.in_use, row.limit) == (meter.in_use.tokens, meter.limit.tokens)
     assert row.limit_source == meter.limit.source

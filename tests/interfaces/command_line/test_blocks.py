@@ -3,7 +3,9 @@
 import io
 import json
 import re
+import sqlite3
 import sys
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -178,19 +180,20 @@ def test_search_shows_where_words_are(run: Run, talk: Path) -> None:
     assert (nothing.code, nothing.out) == (1, "No block contains 'basalt'.\n")
 
 
-def test_a_damaged_index_is_rebuilt_and_a_person_is_told(run: Run, talk: Path) -> None:
+def test_an_index_of_another_version_is_rebuilt_and_a_person_is_told(run: Run, talk: Path) -> None:
     said = run("rebuild", "--json").json
     file = Path(said["read_models"])
     assert (said["sessions"], said["blocks"], said["events"], said["position"]) == (1, 8, 11, 11)
     assert said["bytes"] == file.stat().st_size
     assert "rebuilt from 11 events: 1 session, 8 blocks" in run("rebuild").out
-    file.write_bytes(b"\xff" * file.stat().st_size)
+    with closing(sqlite3.connect(file, isolation_level=None)) as connection:
+        connection.execute("UPDATE format SET version = 99")
 
     answer = run("search", "sandstone", "--json")
 
     assert len(answer.json["found"]) == 2
-    assert "was damaged" in answer.json["made_anew"]
-    assert "was damaged, and is rebuilt" in answer.err
+    assert "was of another version" in answer.json["made_anew"]
+    assert "was of another version, and is rebuilt" in answer.err
     assert run("search", "sandstone").err == ""
 
 

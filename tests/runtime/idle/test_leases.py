@@ -63,7 +63,6 @@ PASSED_OVER = {
     "a lease is held": "one is compacting it, until ",
     "it was compacted": "it was compacted, or tried, since it was found due",
     "more was said": "the session had new activity meanwhile",
-    "others are hasty": "it was found due by the rules of another worker",
 }
 
 
@@ -81,8 +80,6 @@ def test_what_is_found_due_on_old_news_is_passed_over(
             assert other.running_attempts == []
         case "it was compacted":
             look(one)
-        case "others are hasty":
-            other.rules = replace(LEASED, idle_time_s=3 * REST)
         case _:
             idle.session.append(Block.user("one more thing"))
 

@@ -111,7 +111,7 @@ class Leases:
     def all_look_what_is_due(self) -> None:
         self.store.read_models.catch_up()
         for number, worker in enumerate(self.workers):
-            self.found[number] = worker.due.find_due(self.clock.now, 10)
+            self.found[number] = worker.due.find_due(self.clock.now)
 
     def a_worker_begins_what_it_found(self, number: int, which: int) -> None:
         worker = self.workers[number]
@@ -168,7 +168,7 @@ class Leases:
             assert last.wait(GUARD_S)
         assert last.stop(GUARD_S)
         self.no_rest_is_compacted_again()
-        assert last.due.count_due(self.clock.now) == 0
+        assert last.due.find_due(self.clock.now) == []
         paid = 0
         for session in self.store.sessions():
             assert session.log.compactor().decisions.read_state().requested == 0, session

@@ -22,7 +22,6 @@ def status(idle: Idle) -> IdleStatus:
 
 
 def test_what_is_due_waits_longest_first_and_what_rests_is_next(idle: Idle) -> None:
-    idle.worker()  # the file is reckoned with its rules
     talk(idle.store.session("one"))
     idle.pass_time(60)
     talk(idle.store.session("two"))

@@ -22,7 +22,7 @@ from cutbank.adapters.runtime.maintenance.backups import UNFINISHED
 from cutbank.adapters.runtime.maintenance.maintenance import Maintenance
 from cutbank.adapters.runtime.maintenance.maintenance_task import TaskOutcome
 from cutbank.adapters.settings.settings import MaintenanceSettings
-from cutbank.adapters.storage.postgres.postgres_address import PostgresAddress
+from cutbank.adapters.storage.event_log.addresses import PostgresAddress
 from cutbank.adapters.storage.read_models.read_model_file import find_read_models
 
 from .conftest import sizes

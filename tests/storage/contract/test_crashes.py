@@ -141,11 +141,15 @@ def check_forks(name: str, database: str) -> None:
     program = [sys.executable, str(FORKS), name, database]
     done = subprocess.run(program, capture_output=True, text=True, timeout=120, check=False)
 
-    assert done.returncode == 0, done.stderr
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_a_child_that_is_forked_while_threads_write_goes_on_at_once(database: str) -> None:
     check_forks("forks", database)
+
+
+def test_a_closed_store_does_not_keep_a_child_from_leaving_the_others(database: str) -> None:
+    check_forks("closed", database)
 
 
 def test_a_forked_child_does_not_end_the_sessions_of_its_parents_threads(

@@ -38,9 +38,9 @@ def opening(store: SessionStore, tmp_path: Path) -> Iterator[Opening]:
     """Opens read models of the store, in a file of that name; they are closed in the end."""
     opened: list[ReadModels] = []
 
-    def opens(name: str = "models.db", **settings: float) -> ReadModels:
+    def opens(name: str = "models.db") -> ReadModels:
         path = name if name.startswith("file:") else str(tmp_path / name)
-        opened.append(ReadModels(store.events, path, reckoned=settings))
+        opened.append(ReadModels(store.events, path))
         return opened[-1]
 
     yield opens

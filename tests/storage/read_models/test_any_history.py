@@ -29,8 +29,10 @@ from cutbank.domain.compaction_events import (
     CompactionReverted,
 )
 from cutbank.domain.errors import CutbankError
+from cutbank.domain.idle_rules import IdleRules
 from cutbank.domain.policies.reserve_headroom import ReserveHeadroom
 from cutbank.domain.session_events import Parent, Usage
+from cutbank.projections.read_models.session_row import SessionRow
 
 POLICY = ReserveHeadroom(reserve_tokens=300, keep_tokens=300)
 LIMIT = 3_000
@@ -59,7 +61,7 @@ class Histories(RuleBasedStateMachine):
         self.number = 0
 
     def _opened(self, name: str) -> ReadModels:
-        return ReadModels(self.store.events, str(self.folder / name), reckoned={"least_share": 0})
+        return ReadModels(self.store.events, str(self.folder / name))
 
     def teardown(self) -> None:
         try:
@@ -105,7 +107,8 @@ class Histories(RuleBasedStateMachine):
                 "forked_from_id": log.forked_from and rows[log.forked_from.key]["id"],
             }
             assert {name: row[name] for name in expected} == expected
-            assert (row["due_at"] is None) == self._has_nothing_to_do(session)
+            due_at = SessionRow(**row).find_due_time(IdleRules(least_utilization=0), 0)
+            assert (due_at is None) == self._has_nothing_to_do(session)
             for call in table(self.models, "model_calls", f"session_id = {row['id']}"):
                 seen = session.view(
                     lineage=call["lineage"],

@@ -6,8 +6,8 @@ from opened_stores import store_of
 from read_model_rows import table
 
 import cutbank
-from cutbank import Block, CompactionOptions, SessionStore, StoredSession, ToolCall, ToolResult
-from cutbank.domain.blocks import Kind, Origin
+from cutbank import Block, CompactionOptions, SessionStore, StoredSession
+from cutbank.domain.blocks import Origin
 from cutbank.domain.compaction import Compaction
 from cutbank.domain.compaction_events import Trigger
 from cutbank.domain.policies.reserve_headroom import ReserveHeadroom
@@ -23,14 +23,7 @@ def rows(store: SessionStore, name: str, where: str = "1") -> list[dict[str, obj
     return table(store.read_models, name, where)
 
 
-def digest(store: SessionStore) -> list[tuple[object, ...]]:
-    found = rows(store, "digest_entries")
-    return [tuple(row[name] for name in ("position", "kind", "what", "outcome")) for row in found]
-
-
 def test_what_a_provider_counted_says_how_full_a_session_is(store: SessionStore) -> None:
-    limit = 1_000
-    store.read_models.change_settings(context_limit=limit, least_share=0.5)
     session = store.session("s")
     session.append(Block.user("words " * 100))
     (unreported,) = rows(store, "sessions")
@@ -44,11 +37,12 @@ def test_what_a_provider_counted_says_how_full_a_session_is(store: SessionStore)
     session.retract(said.first)
     (taken_back,) = rows(store, "sessions")
 
-    assert (unreported["in_use"], unreported["due_at"]) == (unreported["view_tokens"], None)
+    assert unreported["in_use"] == unreported["view_tokens"]
     assert reported["reported"] == 700 < in_use
     assert reported["in_use"] == still["in_use"] == taken_back["in_use"] == in_use
+    limit = cutbank.measure_context(session).limit.tokens
+    assert reported["context_limit"] == limit
     assert reported["utilisation"] == round(in_use / limit, 4)
-    assert reported["due_at"] is not None
 
 
 def test_after_a_boundary_in_use_is_what_the_meter_estimates(store: SessionStore) -> None:
@@ -81,49 +75,6 @@ def test_a_parent_is_named_whichever_was_there_first(store: SessionStore) -> Non
     }
     assert (found["before"]["name"], found["before"]["title"]) == ("About the river",) * 2
     assert (found["after"]["name"], found["after"]["title"]) == ("after", None)
-
-
-def test_the_digest_names_files_commands_and_artifacts(session: StoredSession) -> None:
-    session.append(
-        ToolCall(tool_call_id="c1", name="Read", arguments={"file_path": "a.py"}),
-        ToolCall(tool_call_id="c2", name="write_file", arguments={"path": "b.py"}),
-        ToolCall(tool_call_id="c3", name="bash", arguments={"command": "make test"}),
-        ToolCall(tool_call_id="c4", name="Read", arguments={"file_path": "missing.py"}),
-        Block(kind=Kind.ARTIFACT, name="plan.md", text="1. look"),
-        ToolResult(tool_call_id="c1", content="print(1)"),
-        ToolResult(tool_call_id="c4", content="no such file", is_error=True),
-    )
-    session.cancel_tool_call("c3", "nobody waits for it")
-
-    assert digest(store_of(session)) == [
-        (2, "read", "a.py", "ok"),
-        (3, "modified", "b.py", None),
-        (4, "command", "make test", "abandoned"),
-        (5, "read", "missing.py", "error"),
-        (6, "artifact", "plan.md", None),
-    ]
-    touched = session.log.context.read_models.file.fetch_rows(
-        "SELECT path FROM files_touched ORDER BY 1"
-    )
-    assert touched == [("a.py",), ("b.py",)]
-
-
-def test_an_answer_that_is_taken_back_or_a_fork_s_leaves_its_call_open_in_the_digest(
-    session: StoredSession,
-) -> None:
-    session.append(ToolCall(tool_call_id="c1", name="Read", arguments={"file_path": "a.py"}))
-    failure = ToolResult(tool_call_id="c1", content="no", is_error=True)
-    session.fork("fork").append(failure)
-    of_the_fork = digest(store_of(session))
-    answered = session.append(failure)
-    rows(store_of(session), "digest_entries")
-
-    session.retract(answered.last)
-    reopened = digest(store_of(session))
-    session.retract(2)
-
-    assert of_the_fork == reopened == [(2, "read", "a.py", None)]
-    assert rows(store_of(session), "digest_entries")[0]["retracted"] == 1
 
 
 def test_the_meter_says_what_each_call_saw_and_cost(session: StoredSession) -> None:
