@@ -56,11 +56,6 @@ class SessionState(NamedTuple):
     """When the agent will resume by itself, as ISO 8601 in UTC; empty if nothing is scheduled."""
 
 
-def derive_fork_state(parent: SessionState) -> SessionState:
-    """Return the state with which a fork begins, given its parent's there."""
-    return parent._replace(closed=False, wake="")
-
-
 class Session(Aggregate[SessionState]):
     @classmethod
     def open(
@@ -99,7 +94,7 @@ class Session(Aggregate[SessionState]):
         `at` is the parent's state there. The fork's own positions begin one after it.
         """
         session = cls._make(namespace, key, fork.position, subject, clock)
-        session.state = derive_fork_state(at)
+        session.state = at._replace(closed=False, wake="")
         reopened = dict(at.open_calls)
         opened = {"fork": fork, "source": source, "title": title, "project": project}
         session._trigger(

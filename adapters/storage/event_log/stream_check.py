@@ -5,8 +5,10 @@ from typing import Any, NamedTuple
 from uuid import UUID
 
 from ....domain.compaction import Compaction, CompactionState
+from ....domain.compaction_events import CompactionOpened, LineageBase
 from ....domain.event import Aggregate, dump_state, load_state
-from ....domain.session import Session, SessionState, derive_fork_state
+from ....domain.session import Session, SessionState
+from ....domain.session_events import Fork, SessionOpened
 from ....projections.view_content import RecordedEvent
 from .event_mapper import load_json
 from .event_store import EventStore
@@ -32,22 +34,14 @@ def read_rows(store: EventStore, id: UUID, first: int, last: int | None) -> Iter
 
 
 def make_guard(store: EventStore, stream: Stream) -> Aggregate[Any]:
-    """Return the stream's aggregate as it was before its first event.
-
-    A fork begins with the state of its parent, and a lineage with that of its base.
-    """
-    id, namespace, key, lineage = stream
-    if lineage is None:
-        state = SessionState()
-        if fork := store.read_opening(namespace, key).fork:
-            parent = store.find_session_chain(fork.namespace, fork.key)
-            state = derive_fork_state(store.read_head(parent, fork.position)[1])
-        return Session(id, version=0, state=state, subject="", clock=store.clock)
-    inherited = CompactionState()
-    if base := store.read_lineage_opening(id).base:
-        found = store.recorder.select_head(base.originator_id, base.version)
-        inherited = load_state(CompactionState, found[1] if found else {})
-    return Compaction(id, version=0, state=inherited, subject="", clock=store.clock)
+    """Return the stream's aggregate as it was before its first event."""
+    if stream.lineage is None:
+        session = SessionState()
+        return Session(
+            stream.originator_id, version=0, state=session, subject="", clock=store.clock
+        )
+    lineage = CompactionState()
+    return Compaction(stream.originator_id, version=0, state=lineage, subject="", clock=store.clock)
 
 
 def check_stream(
@@ -76,13 +70,21 @@ def _find_state_problems(
     guard: Aggregate[Any], row: StoredRow, recorded: RecordedEvent
 ) -> Iterator[str]:
     """Check that the state stored with the event follows from the events up to it."""
-    guard.evolve(recorded.event)
     try:
         stored = load_json(row.carried)
     except ValueError:
         stored = None
     if not isinstance(stored, dict):
         yield "the state stored with it cannot be read"
-    elif dump_state(guard.state) != stored:
+        return
+    match recorded.event:
+        case SessionOpened(fork=Fork()) | CompactionOpened(base=LineageBase()):
+            # It begins with another stream's state, which earlier versions took over otherwise.
+            guard.state = load_state(type(guard.state), stored)
+    guard.evolve(recorded.event)
+    expected = dump_state(guard.state)
+    if isinstance(guard.state, CompactionState) and "requested" not in stored:
+        expected.pop("requested", None)  # the first versions did not note requests
+    if expected != stored:
         yield "the state stored with it was changed"
         guard.state = load_state(type(guard.state), stored)
