@@ -163,6 +163,7 @@ def test_a_scheduler_whose_loop_was_closed_can_be_stopped_and_started_again(
     assert cutbank.start_scheduler(idle.store, FREE, listeners=[idle.told]).stop(GUARD_S)
 
     assert len(idle.told.about(NoticeKind.STOPPED)) == 2
-    (failed,) = recorded(idle.session, CompactionFailed)
-    assert failed.cancelled
+    cancelled = [failed.cancelled for failed in recorded(idle.session, CompactionFailed)]
+    # The second scheduler may have begun it again before it was stopped.
+    assert cancelled in ([True], [True, True])
     assert verify(idle.store).violations == []
