@@ -21,9 +21,7 @@ from processes import Killed
 from provider_rules import check_anthropic
 
 import cutbank
-from cutbank import Block, StoredSession, ToolCall, ToolResult
-from cutbank.adapters.analysis.verifier import verify
-from cutbank.domain.blocks import Kind
+from cutbank import Block, Kind, StoredSession, ToolCall, ToolResult, verify
 
 AGENT = Path(__file__).parents[1] / "scripts" / "example_agent.py"
 SCRIPT = runpy.run_path(str(AGENT))

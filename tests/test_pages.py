@@ -18,12 +18,10 @@ from installed_packages import install_package
 from transcripts import SAMPLES
 
 import cutbank
-from cutbank import Block, CompactionOptions
+from cutbank import Block, CompactionOptions, Settings, load_settings
 from cutbank.adapters.interfaces.command_line.cli import main
 from cutbank.adapters.settings import policy_catalog
 from cutbank.adapters.settings.compaction_settings import CompactionSettings
-from cutbank.adapters.settings.load_settings import load_settings
-from cutbank.adapters.settings.settings import Settings
 
 ROOT = Path(__file__).parents[1]
 LAYERS = ("domain", "projections", "adapters")

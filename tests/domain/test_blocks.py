@@ -5,10 +5,8 @@ from collections.abc import Callable
 
 import pytest
 
-from cutbank import Block, ToolCall
-from cutbank.domain.blocks import Kind, Media
-from cutbank.domain.errors import UnknownFieldError
-from cutbank.domain.session_events import Usage
+from cutbank import Block, Kind, ToolCall, UnknownFieldError, Usage
+from cutbank.domain.blocks import Media
 
 PNG = b"\x89PNG\r\n\x1a\n" + b"\0" * 20
 

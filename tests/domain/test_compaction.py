@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given as for_all
 from hypothesis import strategies as st
 
+from cutbank import NotFoundError, Ranges, StalePlanError
 from cutbank.domain import compaction_events as events
 from cutbank.domain.compaction import (
     MAIN_LINEAGE,
@@ -18,9 +19,7 @@ from cutbank.domain.compaction import (
     CompactionState,
     derive_lineage_id,
 )
-from cutbank.domain.errors import NotFoundError, StalePlanError
 from cutbank.domain.event import dump_state, load_state
-from cutbank.domain.ranges import Ranges
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 

@@ -5,10 +5,8 @@ from hypothesis import event, given, settings
 from story import Chapters, Story, chapters, play, told, told_on
 from story_rules import every_rule_holds, state_of
 
-from cutbank.domain.errors import NothingToCompactError
-from cutbank.domain.ranges import Ranges
+from cutbank import NothingToCompactError, Plan, Ranges
 from cutbank.domain.settlement import Settlement, settle_plan
-from cutbank.domain.window import Plan
 
 
 @settings(max_examples=200, deadline=None)

@@ -6,15 +6,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import JsonValue
 
-from cutbank.domain.blocks import AnyBlock, Block, ToolCall, ToolResult
+from cutbank import Block, Item, Ranges, ToolCall, ToolResult
+from cutbank.domain.blocks import AnyBlock
 from cutbank.domain.compaction_events import Digest, HiddenBlock
 from cutbank.domain.digest import (
     build_digest,
     find_touched_files,
     normalize_tool_name,
 )
-from cutbank.domain.item import Item
-from cutbank.domain.ranges import Ranges
 
 PATCH = """*** Begin Patch
 *** Update File: src/a.py

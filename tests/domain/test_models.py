@@ -2,8 +2,7 @@
 
 import pytest
 
-from cutbank.domain.models import ModelFacts, ModelOverride, Prices
-from cutbank.domain.session_events import Usage
+from cutbank import ModelFacts, ModelOverride, Prices, Usage
 
 SONNET = Prices(input=3, output=15, cache_read=0.3, cache_write=3.75)
 MODEL = ModelFacts("m", context=200_000, output=64_000, prices=(SONNET,))

@@ -4,13 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from cutbank.domain.blocks import Block
+from cutbank import Block, Draft, Item, Material, ModelFacts, Plan, Prices, Window
 from cutbank.domain.fitting import price_compaction, size_summary_call
-from cutbank.domain.item import Item
-from cutbank.domain.models import ModelFacts, Prices
 from cutbank.domain.settlement import settle_plan
-from cutbank.domain.summaries.summarizer import Draft, Material
-from cutbank.domain.window import Plan, Window
 
 SONNET = ModelFacts(
     "sonnet", prices=(Prices(input=3, output=15, cache_read=0.3, cache_write=3.75),)

@@ -4,10 +4,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from made_events import make_boundary
 
-from cutbank.domain.blocks import Block, ToolResult
+from cutbank import Block, Item, Ranges, ToolResult, Window
 from cutbank.domain.compaction_events import CompactBoundary, Replacement, Trim
-from cutbank.domain.item import Item
-from cutbank.domain.ranges import Ranges
 from cutbank.domain.trims import (
     count_trimmed_chars,
     iter_shortened_results,
@@ -16,7 +14,6 @@ from cutbank.domain.trims import (
     trim_text,
     trim_to_ends,
 )
-from cutbank.domain.window import Window
 
 MOST = 12
 POSITIONS = st.integers(1, MOST)

@@ -12,6 +12,7 @@ from genai_prices import calc_price
 from genai_prices.data_snapshot import get_snapshot
 
 import cutbank
+from cutbank import ModelFacts, ModelOverride, Prices, Settings, Usage
 from cutbank.adapters.models.model_catalog import (
     CHEAP_MODELS,
     PriceLookup,
@@ -20,10 +21,7 @@ from cutbank.adapters.models.model_catalog import (
     look_up_facts,
 )
 from cutbank.adapters.settings.compaction_settings import CompactionSettings
-from cutbank.adapters.settings.settings import Settings
 from cutbank.domain.context_limit import LimitSource
-from cutbank.domain.models import ModelFacts, ModelOverride, Prices
-from cutbank.domain.session_events import Usage
 
 THEN = datetime(2026, 11, 1, 12, tzinfo=UTC)
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from cutbank import Block, SessionStore, ToolCall, ToolResult
+from cutbank import Block, InvalidSettingError, NotFoundError, SessionStore, ToolCall, ToolResult
 from cutbank.adapters.models import vocabularies
 from cutbank.adapters.models.vocabularies import (
     MAX_STRETCH_CHARACTERS,
@@ -21,7 +21,6 @@ from cutbank.adapters.models.vocabularies import (
     split_text,
 )
 from cutbank.domain.blocks import Media, Text
-from cutbank.domain.errors import InvalidSettingError, NotFoundError
 
 URL = "https://openaipublic.blob.core.windows.net/encodings/cl100k_base.tiktoken"
 PACKAGES = vocabularies._VOCABULARY_PACKAGES

@@ -10,7 +10,7 @@ import pytest
 from agent_talk import Scripted, talk
 from worded_windows import make_plan, make_window
 
-from cutbank import Block, CompactionOptions, StoredSession, ToolCall, ToolResult
+from cutbank import Block, CompactionOptions, Item, Ranges, StoredSession, ToolCall, ToolResult
 from cutbank.adapters.models.vocabularies import get_counter
 from cutbank.adapters.runtime.compaction.event_sink import of_boundary, said_trigger
 from cutbank.adapters.runtime.compaction.from_settings import make_compaction_request
@@ -23,9 +23,7 @@ from cutbank.domain.context_limit import DEFAULT_LIMIT
 from cutbank.domain.counting.estimators import ESTIMATORS
 from cutbank.domain.errors import SummarizerFailedError
 from cutbank.domain.hooks import CompactionEvent, CompactionEventKind
-from cutbank.domain.item import Item
 from cutbank.domain.policies.preserve_zone import PreserveZone
-from cutbank.domain.ranges import Ranges
 from cutbank.domain.summaries.summarizer import Draft, Material, SummaryPart
 from cutbank.domain.summaries.templates import ClaudeSdkTemplate
 from cutbank.domain.token_estimate import CharacterEstimate

@@ -8,12 +8,11 @@ import pytest
 from agent_talk import FormWriter, full, talk
 from dialects import kdcube
 
-from cutbank import Block, LoopOptions, SessionStore, StoredSession, ToolCall, ToolResult
+from cutbank import Block, Item, LoopOptions, SessionStore, StoredSession, ToolCall, ToolResult
 from cutbank.domain import kdcube_timeline
 from cutbank.domain.blocks import AnyBlock, Kind, Origin
 from cutbank.domain.compaction_events import Trigger
 from cutbank.domain.errors import SummarizerFailedError
-from cutbank.domain.item import Item
 from cutbank.domain.policies.rolling_timeline import RollingTimeline
 from cutbank.domain.summaries.kdcube_template import TURN_HEADING
 from cutbank.domain.summaries.summarizer import SummaryPart

@@ -8,7 +8,7 @@ import pytest
 from agent_talk import TOO_LONG, Scripted, full, talk
 
 import cutbank
-from cutbank import Block, CompactionOptions, LoopOptions, SessionStore, StoredSession
+from cutbank import Block, CompactionOptions, Draft, LoopOptions, SessionStore, StoredSession
 from cutbank.adapters.analysis.verifier import verify
 from cutbank.adapters.models.summarizers.llm_summarizer import LlmSummarizer
 from cutbank.adapters.runtime.compaction.from_settings import make_compaction_request
@@ -17,7 +17,6 @@ from cutbank.adapters.settings.settings import Settings
 from cutbank.domain.compaction_events import Trigger
 from cutbank.domain.hooks import CompactionEvent, CompactionEventKind
 from cutbank.domain.ranges import Ranges
-from cutbank.domain.summaries.summarizer import Draft
 from cutbank.projections.rendering.catalog import render_view
 from cutbank.projections.rendering.summary_message import parse_summary_message
 

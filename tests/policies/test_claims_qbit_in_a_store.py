@@ -8,8 +8,7 @@ from agent_talk import talk
 from clock import Clock
 
 import cutbank
-from cutbank import Block, SessionStore, StoredSession, ToolCall, ToolResult
-from cutbank.adapters.analysis.verifier import verify
+from cutbank import Block, SessionStore, Settings, StoredSession, ToolCall, ToolResult, verify
 from cutbank.adapters.runtime.agent_loop import AgentLoop
 from cutbank.adapters.runtime.compaction.from_settings import make_compaction_request
 from cutbank.adapters.runtime.compaction.hook_commands import to_hook_input
@@ -20,7 +19,6 @@ from cutbank.adapters.settings.compaction_settings import (
     PinSettings,
 )
 from cutbank.adapters.settings.load_settings import load_settings
-from cutbank.adapters.settings.settings import Settings
 from cutbank.domain.blocks import Media, Text
 from cutbank.domain.context_limit import Utilization
 from cutbank.domain.errors import InvalidSettingError

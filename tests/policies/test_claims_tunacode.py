@@ -5,7 +5,7 @@ from agent_talk import Scripted, talk
 from summarizer_talk import always
 
 import cutbank
-from cutbank import CompactionOptions, LoopOptions, SessionStore, StoredSession
+from cutbank import CompactionOptions, LoopOptions, Ranges, SessionStore, StoredSession, Usage
 from cutbank.adapters.interfaces.command_line.cli import main
 from cutbank.adapters.models.summarizers.llm_summarizer import LlmSummarizer
 from cutbank.adapters.runtime.agent_loop import AgentLoop
@@ -14,8 +14,6 @@ from cutbank.adapters.settings.compaction_settings import PinSettings
 from cutbank.adapters.settings.settings import Settings
 from cutbank.domain.compaction_events import CompactionFailed
 from cutbank.domain.hooks import CompactionEvent, CompactionEventKind
-from cutbank.domain.ranges import Ranges
-from cutbank.domain.session_events import Usage
 from cutbank.domain.summaries.summarizer import Draft, Material
 from cutbank.domain.summaries.templates import TunacodeTemplate
 

@@ -7,13 +7,9 @@ from typing import Any, ClassVar
 import pytest
 
 import cutbank
-from cutbank.domain.compaction_events import Trigger, Trim
-from cutbank.domain.errors import NothingToCompactError
+from cutbank import NothingToCompactError, Plan, Ranges, Trigger, Window, check_settings, setting
+from cutbank.domain.compaction_events import Trim
 from cutbank.domain.policies.catalog import POLICIES
-from cutbank.domain.policies.policy import check_settings
-from cutbank.domain.ranges import Ranges
-from cutbank.domain.settings import setting
-from cutbank.domain.window import Plan, Window
 
 
 @dataclass(frozen=True)

@@ -21,14 +21,10 @@ from story_rules import (
 from vector_files import lines_of
 from worded_windows import make_window
 
-from cutbank.adapters.settings.policy_catalog import get_policy
-from cutbank.domain.compaction_events import Trigger
+from cutbank import NothingToCompactError, Plan, Policy, Ranges, Trigger, Window, get_policy
 from cutbank.domain.cut_points import find_legal_cuts
-from cutbank.domain.errors import NothingToCompactError
-from cutbank.domain.policies.policy import Policy, is_due
-from cutbank.domain.ranges import Ranges
+from cutbank.domain.policies.policy import is_due
 from cutbank.domain.settlement import Settlement, settle_plan
-from cutbank.domain.window import Plan, Window
 
 SOMEBODY_WAITS = frozenset({Trigger.MANUAL, Trigger.OVERFLOW})
 SIZES = st.lists(st.sampled_from([0, 1, 30, 300, 3_000, 30_000, 60_000]), min_size=1, max_size=9)

@@ -8,10 +8,8 @@ from every_policy import every_name, fitted
 from provider_rules import check_anthropic, check_openai_chat
 
 import cutbank
-from cutbank.adapters.analysis.verifier import verify
+from cutbank import HistoryView, NothingToCompactError, verify
 from cutbank.adapters.runtime.importing.importer import import_path
-from cutbank.domain.errors import NothingToCompactError
-from cutbank.projections.history_view import HistoryView
 from cutbank.projections.rendering.catalog import render_view
 
 LARGEST = 1_600_000

@@ -6,10 +6,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import cutbank
-from cutbank import Block, StoredSession, ToolCall, ToolResult
-from cutbank.domain.blocks import Kind
-from cutbank.domain.compaction_terms import PinRules
-from cutbank.domain.item import Item
+from cutbank import Block, Item, Kind, PinRules, StoredSession, ToolCall, ToolResult
 from cutbank.domain.policies.reserve_headroom import ReserveHeadroom
 
 Act = tuple[str, int]

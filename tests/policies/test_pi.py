@@ -8,13 +8,10 @@ from pi_preparation import find_pi_cut
 from story import Story, told_on
 from worded_windows import find_planned_cut, make_plan, make_window
 
-from cutbank.adapters.settings.policy_catalog import get_policy
-from cutbank.domain.compaction_events import Digest, Trigger
-from cutbank.domain.errors import NothingToCompactError
-from cutbank.domain.policies.pi import Pi
-from cutbank.domain.ranges import Ranges
+from cutbank import Material, NothingToCompactError, Pi, Ranges, Trigger, get_policy
+from cutbank.domain.compaction_events import Digest
 from cutbank.domain.settlement import settle_plan
-from cutbank.domain.summaries.summarizer import Material, SummaryPart
+from cutbank.domain.summaries.summarizer import SummaryPart
 from cutbank.domain.summaries.templates import PiTemplate
 
 POLICY = Pi(reserve_tokens=20, keep_tokens=30)

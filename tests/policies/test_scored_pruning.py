@@ -8,18 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from worded_windows import make_plan, make_window
 
+from cutbank import Block, Item, Ranges, ScoredPruning, Trigger, Window, get_policy
 from cutbank.adapters.runtime.compaction.event_sink import context_pruned
 from cutbank.adapters.settings.compaction_settings import ContextSettings
-from cutbank.adapters.settings.policy_catalog import get_policy
-from cutbank.domain.blocks import Block
-from cutbank.domain.compaction_events import Trigger
 from cutbank.domain.context_limit import Color, UsageLevel, Utilization, find_color
 from cutbank.domain.counting.estimators import escape_like_rust
 from cutbank.domain.cut_points import find_orphans
-from cutbank.domain.item import Item
-from cutbank.domain.policies.scored_pruning import ScoredPruning
-from cutbank.domain.ranges import Ranges
-from cutbank.domain.window import Window
 
 WITHOUT_RESERVES = {"reserved_system_tokens": 0, "reserved_response_tokens": 0}
 PLAIN = ScoredPruning(reserved_system_tokens=0, reserved_response_tokens=0)

@@ -7,12 +7,9 @@ from typing import Any, ClassVar
 import pytest
 from every_policy import every_name
 
-from cutbank.adapters.settings.policy_catalog import get_policy, restore_policy
-from cutbank.domain.errors import InvalidSettingError
+from cutbank import InvalidSettingError, ScoredPruning, Window, get_policy, setting
+from cutbank.adapters.settings.policy_catalog import restore_policy
 from cutbank.domain.policies.policy import configure_policy
-from cutbank.domain.policies.scored_pruning import ScoredPruning
-from cutbank.domain.settings import setting
-from cutbank.domain.window import Window
 
 REFUSED = """
 scored-pruning compaction_threshold=0 | compaction_threshold cannot be 0.0; it takes a fraction

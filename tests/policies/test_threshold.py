@@ -6,18 +6,10 @@ from typing import Any, ClassVar
 
 from every_policy import every_name
 
-from cutbank.adapters.settings.policy_catalog import get_policy
-from cutbank.domain.compaction_events import Trigger
-from cutbank.domain.errors import NothingToCompactError
+from cutbank import NothingToCompactError, Policy, Trigger, Window, get_policy
 from cutbank.domain.policies.catalog import POLICIES
-from cutbank.domain.policies.policy import (
-    Policy,
-    find_threshold,
-    is_due,
-    measure_threshold,
-)
+from cutbank.domain.policies.policy import find_threshold, is_due, measure_threshold
 from cutbank.domain.policies.sample_windows import make_long_history
-from cutbank.domain.window import Window
 
 
 def test_a_policy_fires_at_its_threshold_and_not_below() -> None:

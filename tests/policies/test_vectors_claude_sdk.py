@@ -9,12 +9,10 @@ import pytest
 from neutral_session import NeutralSession
 from vector_files import FOLDERS, Vector, lines_of
 
-from cutbank.adapters.settings.policy_catalog import get_policy
-from cutbank.domain.blocks import PROMPT_KINDS, Kind
+from cutbank import Item, Kind, PreserveZone, Window, get_policy
+from cutbank.domain.blocks import PROMPT_KINDS
 from cutbank.domain.counting.estimators import ESTIMATORS
-from cutbank.domain.item import Item
-from cutbank.domain.policies.preserve_zone import PRUNED_CHARACTERS, PreserveZone, step_back
-from cutbank.domain.window import Window
+from cutbank.domain.policies.preserve_zone import PRUNED_CHARACTERS, step_back
 
 GOAT = ESTIMATORS["goat"]
 CONFIGURED = ("threshold", "preserve_ratio", "preserve_recent", "max_output_tokens")

@@ -9,8 +9,7 @@ from kdcube_vectors import compaction_of, find_orphan_results, ids, shipped, win
 from neutral_timeline import timeline_window
 from vector_files import FOLDERS, Vector, lines_of
 
-from cutbank.domain.compaction_events import Trigger
-from cutbank.domain.item import Item
+from cutbank import Item, Trigger
 from cutbank.domain.summaries.kdcube_template import list_touched_files
 from cutbank.domain.summaries.summarizer import SummaryPart
 

@@ -4,14 +4,9 @@ import pytest
 from klaude_cases import SYSTEMS, Case, cases
 from vector_files import FOLDERS, table_of
 
+from cutbank import ReserveHeadroom, Window, recognize_overflow
 from cutbank.domain.messages import group_messages
-from cutbank.domain.overflow import recognize_overflow
-from cutbank.domain.policies.reserve_headroom import (
-    Headroom,
-    ReserveHeadroom,
-    list_kept_messages,
-)
-from cutbank.domain.window import Window
+from cutbank.domain.policies.reserve_headroom import Headroom, list_kept_messages
 
 TABLES = pytest.mark.parametrize("file", ["klaude_first_tables", "klaude_tables"])
 

@@ -7,12 +7,9 @@ from neutral_session import NeutralSession
 from pi_preparation import PiPreparation, find_pi_cut, prepare_like_pi
 from vector_files import FOLDERS, Vector, lines_of
 
-from cutbank.adapters.settings.policy_catalog import get_policy
-from cutbank.domain.compaction_events import Trigger
+from cutbank import Pi, Trigger, Window, get_policy
 from cutbank.domain.messages import group_messages
-from cutbank.domain.policies.pi import Pi
 from cutbank.domain.summaries.summarizer import SummaryPart
-from cutbank.domain.window import Window
 
 
 class Line:

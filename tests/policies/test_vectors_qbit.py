@@ -8,12 +8,11 @@ from dialects.qbit import aggregated
 from qbit_vectors import Case, case_of
 from vector_files import FOLDERS, lines_of
 
+from cutbank import Ranges, ScoredPruning
 from cutbank.adapters.runtime.compaction.event_sink import context_pruned, context_warning, stats
 from cutbank.domain.context_limit import UsageLevel
 from cutbank.domain.cut_points import find_orphans
 from cutbank.domain.messages import Message
-from cutbank.domain.policies.scored_pruning import ScoredPruning
-from cutbank.domain.ranges import Ranges
 
 INTERNAL = {
     UsageLevel.WARNING: "WarningThreshold",

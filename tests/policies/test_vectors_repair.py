@@ -10,11 +10,10 @@ from neutral_session import NeutralSession
 from story_rules import a_conversation_is_left
 from vector_files import FOLDERS, Vector, lines_of
 
+from cutbank import NothingToCompactError, Plan, Window
 from cutbank.domain.cut_points import find_legal_cuts
-from cutbank.domain.errors import NothingToCompactError
 from cutbank.domain.settlement import settle_plan
 from cutbank.domain.trims import trim_largest_results
-from cutbank.domain.window import Plan, Window
 
 
 @dataclass(frozen=True)

@@ -8,12 +8,9 @@ from neutral_blocks import is_cut_off
 from neutral_session import NeutralSession
 from vector_files import FOLDERS, Vector, lines_of
 
-from cutbank.adapters.settings.policy_catalog import get_policy
-from cutbank.domain.compaction_events import Trigger
+from cutbank import RetentionWindow, Trigger, Window, get_policy
 from cutbank.domain.messages import iter_message_spans_back
-from cutbank.domain.policies.retention_window import RetentionWindow
 from cutbank.domain.summaries.templates import TunacodeTemplate
-from cutbank.domain.window import Window
 
 UNSENT = {"turn_header", "artifact", "note", "developer", "summary"}
 """Neutral blocks of which TunaCode has no message: those and their summary are told apart."""

@@ -7,11 +7,7 @@ from typing import ClassVar
 import pytest
 
 import cutbank
-from cutbank import CompactionOptions
-from cutbank.adapters.runtime.sessions.stored_session import StoredSession
-from cutbank.domain.models import ModelFacts, Prices
-from cutbank.domain.session_events import Usage
-from cutbank.domain.window import Plan, Window
+from cutbank import CompactionOptions, ModelFacts, Plan, Prices, StoredSession, Usage, Window
 
 MODEL = ModelFacts("m", prices=(Prices(input=3, output=15, cache_read=0.3, cache_write=3.75),))
 

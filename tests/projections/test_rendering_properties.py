@@ -10,20 +10,9 @@ from hypothesis import strategies as st
 from recorded_views import Talk
 from renderings import iter_requests
 
-from cutbank.domain.blocks import (
-    AnyBlock,
-    Block,
-    Kind,
-    Media,
-    Native,
-    NativePart,
-    ResultPart,
-    Text,
-    ToolCall,
-    ToolResult,
-)
+from cutbank import Block, HistoryView, Kind, Text, ToolCall, ToolResult
+from cutbank.domain.blocks import AnyBlock, Media, Native, NativePart, ResultPart
 from cutbank.domain.compaction_events import Replacement, Trim
-from cutbank.projections.history_view import HistoryView
 from cutbank.projections.rendering import summary_message
 from cutbank.projections.rendering.catalog import RENDERERS, render_view
 from cutbank.projections.rendering.exchanges import OPENING_TEXT

@@ -2,8 +2,7 @@
 
 import pytest
 
-from cutbank import SessionStore
-from cutbank.domain.hooks import CompactionEvent
+from cutbank import CompactionEvent, SessionStore
 
 
 @pytest.fixture

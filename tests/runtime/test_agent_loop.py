@@ -12,10 +12,9 @@ from agent_talk import TOO_LONG, Scripted, full, talk
 from clock import Clock
 
 import cutbank
-from cutbank import AsyncAgentLoop, Block, LoopOptions, StoredSession, ToolCall, ToolResult
+from cutbank import AsyncAgentLoop, Block, LoopOptions, StoredSession, ToolCall, ToolResult, Trigger
 from cutbank.adapters.runtime.agent_loop import AgentLoop
 from cutbank.adapters.runtime.sessions.session_store import SessionStore
-from cutbank.domain.compaction_events import Trigger
 from cutbank.domain.compaction_terms import PinRules
 from cutbank.domain.errors import CompactionCancelledError, ContextOverflowError
 from cutbank.domain.hooks import CompactionEvent, CompactionEventKind, Veto, ViewStats

@@ -6,14 +6,11 @@ from typing import ClassVar
 import pytest
 from agent_talk import TOO_LONG, Scripted, full, talk
 
-from cutbank import Block, LoopOptions, StoredSession
-from cutbank.adapters.runtime.agent_loop import AgentLoop
-from cutbank.adapters.runtime.sessions.session_store import SessionStore
+from cutbank import AgentLoop, Block, Draft, LoopOptions, Material, SessionStore, StoredSession
 from cutbank.domain.errors import ContextOverflowError, NothingToCompactError, SummarizerFailedError
 from cutbank.domain.hooks import CompactionEvent, CompactionEventKind
 from cutbank.domain.policies.reserve_headroom import ReserveHeadroom
 from cutbank.domain.session_events import ContextOverflowed
-from cutbank.domain.summaries.summarizer import Draft, Material
 from cutbank.domain.window import OnFailure, Plan, Window
 
 LIMIT = 8_000

@@ -12,14 +12,11 @@ from provider_rules import check_anthropic, check_openai_chat, check_openai_resp
 from transcripts import import_file
 
 import cutbank
-from cutbank import HistoryView, SessionStore, StoredSession, ToolResult
-from cutbank.adapters.analysis.verifier import verify
-from cutbank.adapters.runtime.exporting.exporter import export
+from cutbank import HistoryView, Ranges, SessionStore, StoredSession, ToolResult, export, verify
 from cutbank.adapters.runtime.importing.import_batch import ImportBatch, ImportTarget
 from cutbank.adapters.runtime.importing.importer import import_path
 from cutbank.adapters.transcripts.formats.steps import Append, SessionStart
 from cutbank.domain.errors import ImportFileError, NothingToCompactError
-from cutbank.domain.ranges import Ranges
 from cutbank.domain.session_events import ModelCalled
 from cutbank.projections.rendering.catalog import render_view
 

@@ -9,8 +9,7 @@ from agent_talk import full
 from opened_stores import store_of
 
 import cutbank
-from cutbank import Block, CompactionOptions
-from cutbank.domain.errors import CompactionVetoedError, InvalidSettingError
+from cutbank import Block, CompactionOptions, CompactionVetoedError, InvalidSettingError
 
 Settled = Callable[[str], cutbank.StoredSession]
 

@@ -8,9 +8,8 @@ import pytest
 from installed_packages import install_package
 
 import cutbank
+from cutbank import InvalidSettingError, load_settings
 from cutbank.adapters.settings import policy_catalog
-from cutbank.adapters.settings.load_settings import load_settings
-from cutbank.domain.errors import InvalidSettingError
 from cutbank.domain.policies.catalog import ALIASES, DEFAULT_POLICY, POLICIES
 
 SHAPE = '''

@@ -18,8 +18,7 @@ from processes import Processes
 from sqlite_behind import sqlite_recorder
 
 import cutbank
-from cutbank import Block
-from cutbank.adapters.analysis.verifier import verify
+from cutbank import Block, verify
 from cutbank.adapters.storage.sqlite import sqlite_datastore, wal_mode
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are POSIX's here")

@@ -14,11 +14,9 @@ from processes import Processes
 from sqlite_behind import sqlite_recorder
 
 import cutbank
-from cutbank import Block
-from cutbank.adapters.analysis.verifier import verify
+from cutbank import Block, StorageError, verify
 from cutbank.adapters.storage.sqlite import wal_mode
 from cutbank.adapters.storage.sqlite.sqlite_storage import adopt_copy
-from cutbank.domain.errors import StorageError
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="copies of processes are POSIX's")
 

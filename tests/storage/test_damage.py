@@ -8,9 +8,7 @@ import pytest
 from faulty import texts
 
 import cutbank
-from cutbank import Block, CompactionOptions, ToolCall, ToolResult
-from cutbank.adapters.analysis.verifier import verify
-from cutbank.domain.errors import StorageError
+from cutbank import Block, CompactionOptions, StorageError, ToolCall, ToolResult, verify
 
 
 def flips(content: bytes, page: int, by: int) -> Iterator[bytes]:

@@ -15,8 +15,7 @@ from faulty import one_line, texts
 from processes import Ended, Processes, processes
 
 import cutbank
-from cutbank import Block
-from cutbank.adapters.analysis.verifier import verify
+from cutbank import Block, verify
 from cutbank.adapters.storage.sqlite import sqlite_datastore
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are POSIX's here")

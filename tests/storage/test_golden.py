@@ -26,8 +26,7 @@ from files_at_rest import files, header_says
 
 import cutbank
 import cutbank.domain
-from cutbank import Block
-from cutbank.adapters.analysis.verifier import verify
+from cutbank import Block, Ranges, verify
 from cutbank.adapters.storage.event_log.event_mapper import (
     MIN_BODY_BYTES,
     EventMapper,
@@ -37,7 +36,6 @@ from cutbank.adapters.storage.event_log.event_mapper import (
 from cutbank.adapters.storage.event_log.stored_row import StoredRow, matches_keyed_hash
 from cutbank.adapters.storage.sqlite import sqlite_schema
 from cutbank.domain.event import Event, Record
-from cutbank.domain.ranges import Ranges
 
 FOLDER = Path(__file__).parent / "golden"
 ROWS = sorted(FOLDER.glob("*.jsonl"))

@@ -10,9 +10,7 @@ import pytest
 from sqlite_behind import sqlite_recorder
 
 import cutbank
-from cutbank import Block, SessionStore, StoredSession
-from cutbank.adapters.analysis.verifier import verify
-from cutbank.domain.errors import StorageError
+from cutbank import Block, SessionStore, StorageError, StoredSession, verify
 
 THREADS = 8
 

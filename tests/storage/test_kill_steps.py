@@ -13,8 +13,7 @@ from processes import Processes
 from read_model_rows import rows_of
 
 import cutbank
-from cutbank import Block, CompactionOptions
-from cutbank.adapters.analysis.verifier import verify
+from cutbank import Block, CompactionOptions, verify
 from cutbank.adapters.interfaces.sample import write_sample
 from cutbank.adapters.runtime.importing.importer import import_path
 from cutbank.adapters.storage.read_models.read_models import ReadModels

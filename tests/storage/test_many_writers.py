@@ -15,9 +15,8 @@ from opened_stores import store_of
 from sqlite_behind import sqlite_recorder
 
 import cutbank
-from cutbank import Block, SessionStore, StoredSession, ToolCall, ToolResult
+from cutbank import Block, ConflictError, SessionStore, StoredSession, ToolCall, ToolResult
 from cutbank.domain.blocks import AnyBlock
-from cutbank.domain.errors import ConflictError
 
 
 @pytest.mark.usefixtures("often_interrupted")

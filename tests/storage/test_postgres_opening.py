@@ -12,11 +12,9 @@ from faulty import one_line, texts
 from processes import Processes
 
 import cutbank
-from cutbank import SessionStore, StoredSession
-from cutbank.adapters.analysis.verifier import verify
+from cutbank import SessionStore, StorageError, StoredSession, verify
 from cutbank.adapters.storage.event_log.addresses import PostgresAddress, hide_passwords
 from cutbank.adapters.storage.postgres import postgres_datastore, postgres_schema
-from cutbank.domain.errors import StorageError
 
 TODAY = len(postgres_schema.POSTGRES_MIGRATIONS) + 1
 """The version of the schema that is made now."""

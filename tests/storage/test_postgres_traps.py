@@ -20,8 +20,7 @@ from postgres_server import Server
 from psycopg.errors import DeadlockDetected, SerializationFailure
 
 import cutbank
-from cutbank import Block, StoredSession
-from cutbank.adapters.analysis.verifier import verify
+from cutbank import Block, CutbankError, StorageError, StoredSession, verify
 from cutbank.adapters.storage.event_log import storage_errors
 from cutbank.adapters.storage.postgres import postgres_datastore, postgres_storage
 from cutbank.adapters.storage.postgres.postgres_datastore import (
@@ -29,7 +28,6 @@ from cutbank.adapters.storage.postgres.postgres_datastore import (
     PostgresLogDatastore,
 )
 from cutbank.adapters.storage.postgres.postgres_recorder import PostgresRecorder
-from cutbank.domain.errors import CutbankError, StorageError
 
 
 @pytest.fixture

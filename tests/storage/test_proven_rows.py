@@ -10,13 +10,10 @@ from faulty import closing
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from cutbank import CacheFileError, Draft, Ranges, Usage
 from cutbank.adapters.analysis.backtest.result_cache import open_result_cache
 from cutbank.adapters.analysis.replaying.cached_summaries import open_summary_cache
 from cutbank.domain.backtest.cell import Cell, ControlResult, Setup
-from cutbank.domain.errors import CacheFileError
-from cutbank.domain.ranges import Ranges
-from cutbank.domain.session_events import Usage
-from cutbank.domain.summaries.summarizer import Draft
 
 CELL = Cell(session="a", namespace="n", source=None, setup=Setup(policy="pi", limit=9), calls=3)
 CONTROL = ControlResult(session="a", namespace="n", source=None, limit=9, name="drop")

@@ -11,8 +11,7 @@ from processes import Processes
 from sqlite_behind import sqlite_recorder
 
 import cutbank
-from cutbank import Block, StoredSession
-from cutbank.adapters.analysis.verifier import verify
+from cutbank import Block, StoredSession, verify
 from cutbank.adapters.storage.sqlite import sqlite_schema
 
 GOLDEN = Path(__file__).parent / "golden"

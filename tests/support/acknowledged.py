@@ -3,8 +3,7 @@
 import victims
 from processes import Ended
 
-from cutbank import SessionStore, StoredSession
-from cutbank.adapters.analysis.verifier import verify
+from cutbank import SessionStore, StoredSession, verify
 
 
 class Acknowledged:

@@ -9,11 +9,10 @@ from uuid import UUID, uuid4
 from hypothesis import strategies as st
 from pydantic import AwareDatetime, JsonValue
 
+from cutbank import Kind, Ranges, ToolCall, ToolResult
 from cutbank.adapters.storage.event_log.event_mapper import MIN_BODY_BYTES, ZstdCompressor
 from cutbank.domain import compaction_events, session_events
-from cutbank.domain.blocks import Kind, ToolCall, ToolResult
 from cutbank.domain.event import Event, Record
-from cutbank.domain.ranges import Ranges
 
 EVENTS = [
     thing

@@ -6,11 +6,8 @@ from contextlib import suppress
 from typing import Any
 
 import cutbank
-from cutbank import StoredSession
-from cutbank.adapters.analysis.auditing.audit import Audit
+from cutbank import Audit, NotFoundError, Ranges, StoredSession
 from cutbank.adapters.analysis.replaying.recordings import read_recording
-from cutbank.domain.errors import NotFoundError
-from cutbank.domain.ranges import Ranges
 from cutbank.domain.settlement import BlockStatuses
 from cutbank.projections.audit_entries import (
     AuditedBlock,

@@ -5,15 +5,8 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from cutbank.domain.backtest.cell import (
-    BacktestResult,
-    Bill,
-    Cell,
-    CellOutcome,
-    ControlResult,
-    MissedFact,
-    Setup,
-)
+from cutbank import BacktestResult
+from cutbank.domain.backtest.cell import Bill, Cell, CellOutcome, ControlResult, MissedFact, Setup
 from cutbank.domain.fidelity.scores import Scores
 
 

@@ -2,10 +2,9 @@
 
 from collections.abc import Iterator
 
-from cutbank.adapters.settings.policy_catalog import get_policy
-from cutbank.domain.errors import InvalidSettingError
+from cutbank import InvalidSettingError, Policy, get_policy
 from cutbank.domain.policies.catalog import POLICIES
-from cutbank.domain.policies.policy import Policy, get_presets
+from cutbank.domain.policies.policy import get_presets
 from cutbank.domain.settings import list_settings
 
 USUAL_LIMIT = 200_000

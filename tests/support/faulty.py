@@ -7,9 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from cutbank import SessionStore, StoredSession
-from cutbank.adapters.analysis.verifier import verify
-from cutbank.domain.errors import StorageError
+from cutbank import SessionStore, StorageError, StoredSession, verify
 from cutbank.domain.event import load_state
 from cutbank.domain.session import Session, SessionState
 

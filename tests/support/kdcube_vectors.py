@@ -8,13 +8,8 @@ from neutral_blocks import Neutral
 from neutral_timeline import timeline_window
 from vector_files import Vector
 
-from cutbank.adapters.settings.policy_catalog import get_policy
-from cutbank.domain.blocks import ToolCall, ToolResult
-from cutbank.domain.compaction_events import Trigger
-from cutbank.domain.item import Item
-from cutbank.domain.policies.rolling_timeline import RollingTimeline
+from cutbank import Item, RollingTimeline, ToolCall, ToolResult, Trigger, Window, get_policy
 from cutbank.domain.summaries.summarizer import SummaryPart, SummaryRequest
-from cutbank.domain.window import Window
 
 SYNTHETIC = {SummaryPart.HISTORY: "SUM", SummaryPart.TURN: "PRE"}
 

@@ -7,17 +7,12 @@ from typing import Any
 from neutral_session import NeutralSession
 from vector_files import Vector, lines_of
 
-from cutbank.adapters.settings.policy_catalog import get_policy
+from cutbank import Item, Material, Ranges, ReserveHeadroom, Window, get_policy
 from cutbank.domain.compaction_events import Digest
 from cutbank.domain.digest import build_digest
-from cutbank.domain.item import Item
 from cutbank.domain.messages import group_messages
-from cutbank.domain.policies.reserve_headroom import ReserveHeadroom
-from cutbank.domain.ranges import Ranges
 from cutbank.domain.settlement import find_split_turn
 from cutbank.domain.summaries.klaude_template import KLAUDE_TEMPLATES, KlaudeTemplate
-from cutbank.domain.summaries.summarizer import Material
-from cutbank.domain.window import Window
 
 SYSTEMS: Mapping[str, str] = {"klaude_first": "as_shipped", "klaude": "later"}
 """Files of vectors, and the preset that answers as each of them."""

@@ -4,8 +4,7 @@ from contextlib import suppress
 
 from hypothesis import strategies as st
 
-from cutbank import Block, CompactionOptions, StoredSession, ToolCall, ToolResult
-from cutbank.domain.errors import CutbankError
+from cutbank import Block, CompactionOptions, CutbankError, StoredSession, ToolCall, ToolResult
 from cutbank.domain.policies.reserve_headroom import ReserveHeadroom
 
 POLICY = ReserveHeadroom(reserve_tokens=200, keep_tokens=200)

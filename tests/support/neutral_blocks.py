@@ -3,16 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
-from cutbank.domain.blocks import (
-    AnyBlock,
-    Block,
-    Kind,
-    Media,
-    ResultPart,
-    Text,
-    ToolCall,
-    ToolResult,
-)
+from cutbank import Block, Kind, Text, ToolCall, ToolResult
+from cutbank.domain.blocks import AnyBlock, Media, ResultPart
 from cutbank.domain.compaction_events import Digest
 
 Neutral = dict[str, Any]

@@ -8,20 +8,12 @@ from collections.abc import Callable, Iterable, Sequence
 from made_events import ENVELOPE, make_boundary, make_summary
 from neutral_blocks import Neutral, block_of, images_of, turn_of
 
-from cutbank.domain.blocks import AnyBlock, ToolCall, ToolResult
-from cutbank.domain.compaction_events import Digest, Trigger
+from cutbank import Item, Ranges, ToolCall, ToolResult, Trigger, Usage, Window
+from cutbank.domain.blocks import AnyBlock
+from cutbank.domain.compaction_events import Digest
 from cutbank.domain.event import Event
-from cutbank.domain.item import Item
-from cutbank.domain.ranges import Ranges
-from cutbank.domain.session_events import (
-    BlockAppended,
-    ModelCalled,
-    ToolCalled,
-    ToolReturned,
-    Usage,
-)
+from cutbank.domain.session_events import BlockAppended, ModelCalled, ToolCalled, ToolReturned
 from cutbank.domain.token_estimate import estimate_block
-from cutbank.domain.window import Window
 from cutbank.projections.compaction_window import make_window
 from cutbank.projections.history_view import HistoryFold
 from cutbank.projections.view_content import Coordinate, RecordedEvent

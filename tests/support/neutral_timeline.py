@@ -7,11 +7,8 @@ from typing import Any
 from made_events import make_boundary, make_summary
 from neutral_blocks import Neutral, block_of, turn_of
 
-from cutbank.domain.blocks import AnyBlock, Block, Kind, Origin
-from cutbank.domain.compaction_events import Trigger
-from cutbank.domain.item import Item
-from cutbank.domain.ranges import Ranges
-from cutbank.domain.window import Window
+from cutbank import Block, Item, Kind, Ranges, Trigger, Window
+from cutbank.domain.blocks import AnyBlock, Origin
 
 TIME = "2026-02-09T00:00:00Z"
 TYPES = {

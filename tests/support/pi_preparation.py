@@ -3,14 +3,9 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from cutbank.domain.blocks import ToolCall
+from cutbank import Item, Material, Pi, Ranges, ToolCall, Window
 from cutbank.domain.compaction_events import Digest
-from cutbank.domain.item import Item
 from cutbank.domain.messages import Role, find_message_start, find_role
-from cutbank.domain.policies.pi import Pi
-from cutbank.domain.ranges import Ranges
-from cutbank.domain.summaries.summarizer import Material
-from cutbank.domain.window import Window
 
 
 @dataclass(frozen=True)

@@ -6,9 +6,7 @@ from typing import Any
 
 from transcripts import import_file
 
-from cutbank import SessionStore
-from cutbank.adapters.transcripts.reports import FileReport
-from cutbank.projections.history_view import HistoryView
+from cutbank import FileReport, HistoryView, SessionStore
 
 SESSION = "01900000-0000-7000-8000-000000000001"
 

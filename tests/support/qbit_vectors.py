@@ -5,14 +5,9 @@ from typing import Any
 
 from neutral_blocks import block_of, images_of, turn_of
 
-from cutbank.adapters.settings.policy_catalog import get_policy
+from cutbank import Item, Policy, ScoredPruning, Trigger, Window, get_policy
 from cutbank.domain.blocks import AnyBlock
-from cutbank.domain.compaction_events import Trigger
-from cutbank.domain.item import Item
-from cutbank.domain.policies.policy import Policy
-from cutbank.domain.policies.scored_pruning import ScoredPruning
 from cutbank.domain.token_estimate import estimate_block
-from cutbank.domain.window import Window
 
 LEFT_OUT = {"turn_header", "artifact", "note", "summary"}
 """Kinds that the original has no messages for."""

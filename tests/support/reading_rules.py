@@ -9,9 +9,7 @@ from tempfile import TemporaryDirectory
 from typing import Any, get_args
 
 import cutbank
-from cutbank import SessionStore
-from cutbank.adapters.analysis.verifier import verify
-from cutbank.adapters.runtime.exporting.exporter import export
+from cutbank import SessionStore, export, verify
 from cutbank.adapters.runtime.importing.importer import import_path
 from cutbank.adapters.transcripts.formats.catalog import FORMATS, recognize_format
 from cutbank.adapters.transcripts.formats.format import Format

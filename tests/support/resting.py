@@ -9,16 +9,13 @@ from typing import TypeVar
 
 from clock import Clock
 
-from cutbank import Block, SessionStore, StoredSession
+from cutbank import Block, IdleRules, SessionStore, Settings, StoredSession, Trigger
 from cutbank.adapters.runtime.idle.due_sessions import DueSession
 from cutbank.adapters.runtime.idle.idle_worker import IdleWorker
 from cutbank.adapters.runtime.idle.notices import NoticeKind, WorkerNotice
 from cutbank.adapters.settings.compaction_settings import CompactionSettings, PinSettings
-from cutbank.adapters.settings.settings import Settings
 from cutbank.domain.compaction import MAIN_LINEAGE, derive_lineage_id
-from cutbank.domain.compaction_events import Trigger
 from cutbank.domain.event import Event as Recorded
-from cutbank.domain.idle_rules import IdleRules
 from cutbank.domain.summaries.extractive import ExtractiveSummarizer
 from cutbank.domain.summaries.summarizer import Draft, Material
 

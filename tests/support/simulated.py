@@ -12,7 +12,7 @@ from databases import memory_folder
 from resting import Told, pass_time
 
 import cutbank
-from cutbank import Block, ToolCall, ToolResult
+from cutbank import Block, ExtractiveSummarizer, Settings, ToolCall, ToolResult, Usage
 from cutbank.adapters.runtime.compaction import from_settings
 from cutbank.adapters.runtime.idle.idle_worker import IdleWorker
 from cutbank.adapters.runtime.idle.notices import NoticeKind, WorkerNotice
@@ -21,11 +21,8 @@ from cutbank.adapters.settings.compaction_settings import (
     PinSettings,
     SummarySettings,
 )
-from cutbank.adapters.settings.settings import Settings
 from cutbank.domain.errors import SummarizerFailedError
 from cutbank.domain.idle_rules import SPEND_WINDOW, IdleRules
-from cutbank.domain.session_events import Usage
-from cutbank.domain.summaries.extractive import ExtractiveSummarizer
 from cutbank.domain.summaries.summarizer import Draft, Material, Summarizer
 
 TURN = "the clay under the river bank slid in the night " * 31

@@ -6,13 +6,11 @@ from typing import Any
 from agent_talk import talk
 from databases import asked
 
-from cutbank import Block, CompactionOptions, SessionStore, ToolCall, ToolResult
+from cutbank import Block, CompactionOptions, FileReport, Parent, SessionStore, ToolCall, ToolResult
 from cutbank.adapters.runtime.archive.archives import write_archive
 from cutbank.adapters.runtime.importing.importer import import_path
-from cutbank.adapters.transcripts.reports import FileReport
 from cutbank.domain.blocks import Kind, Media
 from cutbank.domain.policies.reserve_headroom import ReserveHeadroom
-from cutbank.domain.session_events import Parent
 
 LARGE = "a large result, of which there is only one\n" * 2_000
 LIMIT = 8_000

@@ -4,11 +4,10 @@ from typing import NamedTuple
 
 from story import Story
 
+from cutbank import Ranges, Window
 from cutbank.domain.cut_points import find_unsent_positions
 from cutbank.domain.item import group_blocks
-from cutbank.domain.ranges import Ranges
 from cutbank.domain.settlement import BlockStatus, Settlement
-from cutbank.domain.window import Window
 
 
 def every_block_has_one_fate(story: Story, settlement: Settlement) -> None:

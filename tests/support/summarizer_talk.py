@@ -7,12 +7,10 @@ from typing import Any
 from pydantic_ai.messages import ModelMessage, ModelRequest, SystemPromptPart, UserPromptPart
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 
-from cutbank.domain.blocks import AnyBlock, Block, ToolCall, ToolResult
+from cutbank import Block, Item, Material, Ranges, ToolCall, ToolResult
+from cutbank.domain.blocks import AnyBlock
 from cutbank.domain.compaction_events import Digest
 from cutbank.domain.digest import build_digest
-from cutbank.domain.item import Item
-from cutbank.domain.ranges import Ranges
-from cutbank.domain.summaries.summarizer import Material
 from cutbank.domain.token_estimate import estimate_block
 
 

@@ -22,8 +22,13 @@ import cutbank
 from cutbank import (
     Block,
     CompactionOptions,
+    CutbankError,
     HistoryView,
+    InvalidPositionError,
+    NotFoundError,
+    NothingToCompactError,
     SessionStore,
+    StalePlanError,
     StoredSession,
     ToolCall,
     ToolResult,
@@ -31,13 +36,6 @@ from cutbank import (
 from cutbank.adapters.analysis.verifier import verify
 from cutbank.adapters.runtime.compaction.outcome import CompactionOutcome
 from cutbank.domain.compaction_events import Trim
-from cutbank.domain.errors import (
-    CutbankError,
-    InvalidPositionError,
-    NotFoundError,
-    NothingToCompactError,
-    StalePlanError,
-)
 from cutbank.domain.item import group_blocks
 from cutbank.domain.policies.reserve_headroom import ReserveHeadroom
 from cutbank.domain.ranges import Ranges

@@ -1,8 +1,7 @@
 """A session that cutbank made itself, and what is said in one that was imported."""
 
-from cutbank import StoredSession
-from cutbank.domain.blocks import Block, Kind, Media, Text, ToolCall, ToolResult
-from cutbank.domain.session_events import Usage
+from cutbank import Block, Kind, StoredSession, Text, ToolCall, ToolResult, Usage
+from cutbank.domain.blocks import Media
 
 PNG = Media(type="image", mime="image/png", data=b"\x89PNG-a-small-picture")
 

@@ -4,10 +4,9 @@ import csv
 import os
 from pathlib import Path
 
-from cutbank import SessionStore
+from cutbank import FileReport, SessionStore
 from cutbank.adapters.runtime.importing.importer import import_path
 from cutbank.adapters.transcripts.formats.catalog import find_transcripts
-from cutbank.adapters.transcripts.reports import FileReport
 
 SAMPLES = Path(__file__).parents[1] / "samples"
 """Made by hand: a folder for each format, with the format's name."""

@@ -12,8 +12,7 @@ import kill_steps
 from databases import connected_to
 
 import cutbank
-from cutbank import Block, CompactionOptions, StoredSession, ToolCall, ToolResult
-from cutbank.adapters.analysis.verifier import verify
+from cutbank import Block, CompactionOptions, StoredSession, ToolCall, ToolResult, verify
 from cutbank.adapters.runtime.compaction.outcome import CompactionOutcome
 from cutbank.adapters.runtime.importing import transcript_import
 from cutbank.adapters.runtime.importing.importer import import_path

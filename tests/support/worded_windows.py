@@ -4,11 +4,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from cutbank.domain.blocks import AnyBlock, Block, ToolCall, ToolResult
-from cutbank.domain.compaction_events import Trigger
-from cutbank.domain.item import Item
-from cutbank.domain.policies.policy import Policy
-from cutbank.domain.window import Plan, Window
+from cutbank import Block, Item, Plan, Policy, ToolCall, ToolResult, Trigger, Window
+from cutbank.domain.blocks import AnyBlock
 
 
 def make_items(

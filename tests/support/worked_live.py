@@ -12,14 +12,13 @@ from every_policy import fitted
 from hypothesis import strategies as st
 
 import cutbank
-from cutbank import Block, HistoryView, LoopOptions, StoredSession, ToolCall, ToolResult
+from cutbank import Block, HistoryView, LoopOptions, StoredSession, ToolCall, ToolResult, Usage
 from cutbank.adapters.analysis.replaying.recordings import read_recording
 from cutbank.adapters.runtime.agent_loop import AgentLoop
 from cutbank.adapters.settings.settings import Settings
 from cutbank.domain.compaction_events import CompactBoundary, Summary
 from cutbank.domain.errors import ContextOverflowError, InvalidPositionError, OrphanToolResultError
 from cutbank.domain.ranges import Ranges
-from cutbank.domain.session_events import Usage
 
 TOO_LONG = {"type": "error", "error": {"type": "invalid", "message": "prompt is too long"}}
 

@@ -10,11 +10,9 @@ import pytest
 from opened_stores import store_of
 
 import cutbank
-from cutbank import Block, CompactionOptions, SessionStore, StoredSession
+from cutbank import Block, CompactionOptions, SessionStore, Settings, StoredSession, verify
 from cutbank.adapters.analysis.auditing.audited_call import AuditedCall
-from cutbank.adapters.analysis.verifier import verify
 from cutbank.adapters.settings.compaction_settings import PinSettings
-from cutbank.adapters.settings.settings import Settings
 from cutbank.domain.errors import CutbankError, InvalidPositionError, NotFoundError
 from cutbank.projections.audit_entries import ModelCallEntry, RequestProof
 from cutbank.projections.rendering.catalog import render_view

@@ -8,8 +8,7 @@ from typing import Any
 from claude_code_talk import Talk
 
 import cutbank
-from cutbank import Block, ReserveHeadroom, StoredSession
-from cutbank.adapters.analysis.auditing.diffs import diff
+from cutbank import Block, IdleRules, ReserveHeadroom, StoredSession, diff
 from cutbank.adapters.analysis.auditing.lineages import read_lineage_trees
 from cutbank.adapters.interfaces.commands.audit import story_to_json
 from cutbank.adapters.interfaces.commands.diff import diff_to_json
@@ -17,7 +16,6 @@ from cutbank.adapters.interfaces.commands.lineage import lineage_to_json
 from cutbank.adapters.storage.read_models.session_list import list_sessions
 from cutbank.domain.compaction import RECORDED_LINEAGE
 from cutbank.domain.context_limit import LimitSource
-from cutbank.domain.idle_rules import IdleRules
 
 Sizes = tuple[int, int, str]
 

@@ -10,11 +10,10 @@ from hypothesis import strategies as st
 from lived import LIMIT, POLICY, Act, acts, live
 
 import cutbank
-from cutbank import Block, CompactionOptions, StoredSession, ToolCall, ToolResult
+from cutbank import Block, CompactionOptions, Ranges, StoredSession, ToolCall, ToolResult, diff
 from cutbank.adapters.analysis.auditing.diffs import (
     ViewReference,
     compare,
-    diff,
     list_boundaries,
     read_fact_log,
     read_views_around,
@@ -23,7 +22,6 @@ from cutbank.domain.blocks import AnyBlock
 from cutbank.domain.compaction import check_lineage_syntax
 from cutbank.domain.errors import InvalidPositionError, InvalidSettingError, NotFoundError
 from cutbank.domain.fidelity.anchors import AnchorKind
-from cutbank.domain.ranges import Ranges
 from cutbank.domain.summaries.summarizer import Draft, Material
 from cutbank.projections.lost_facts import CONSTRAINT, DECISION, LostFact
 from cutbank.projections.view_diff import ViewDiff

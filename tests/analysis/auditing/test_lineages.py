@@ -9,13 +9,11 @@ from hypothesis import strategies as st
 from lived import LIMIT, POLICY, Act, acts, exchange, live
 
 import cutbank
-from cutbank import Block, CompactionOptions, StoredSession
+from cutbank import Block, CompactionOptions, NotFoundError, Ranges, StoredSession
 from cutbank.adapters.analysis.auditing import lineages
 from cutbank.adapters.analysis.auditing.lineages import list_session_lineages, read_lineage_trees
 from cutbank.adapters.analysis.replaying.recordings import read_decisions, read_recording
 from cutbank.domain.compaction_events import BoundaryActivated, CompactionReverted
-from cutbank.domain.errors import NotFoundError
-from cutbank.domain.ranges import Ranges
 from cutbank.projections.lineage_tree import BoundaryStatus
 from cutbank.projections.replay.replay import is_switch_seen
 

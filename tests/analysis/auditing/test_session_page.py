@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from lived import LIMIT, POLICY, Act, acts, exchange, live
 
 import cutbank
-from cutbank import Block, SessionStore, StoredSession, ToolCall, ToolResult
+from cutbank import Block, Kind, SessionStore, StoredSession, ToolCall, ToolResult, Usage
 from cutbank.adapters.analysis.pages import session_page
 from cutbank.adapters.analysis.pages.session_page import (
     make_page_data,
@@ -25,9 +25,7 @@ from cutbank.adapters.analysis.pages.session_page import (
 )
 from cutbank.adapters.analysis.pages.session_story import read_page_story
 from cutbank.adapters.analysis.pages.templates import make_template_environment
-from cutbank.domain.blocks import Kind
 from cutbank.domain.errors import ExportError, NotFoundError
-from cutbank.domain.session_events import Usage
 from cutbank.projections.audit_entries import RequestProof
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")

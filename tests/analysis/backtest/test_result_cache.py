@@ -9,7 +9,7 @@ import pytest
 from clock import Clock
 
 import cutbank
-from cutbank import Block, CompactionOptions, SessionStore, StoredSession
+from cutbank import Block, CompactionOptions, SessionStore, Settings, StoredSession
 from cutbank.adapters.analysis.backtest.cells import BenchTerms, ControlItem
 from cutbank.adapters.analysis.backtest.result_cache import (
     MEASURING_FOLDERS,
@@ -19,7 +19,6 @@ from cutbank.adapters.analysis.backtest.result_cache import (
 )
 from cutbank.adapters.analysis.backtest.session_log import MeasuredSession
 from cutbank.adapters.settings.compaction_settings import CompactionSettings
-from cutbank.adapters.settings.settings import Settings
 from cutbank.domain.backtest.cell import Setup
 from cutbank.domain.models import ModelFacts, Prices
 

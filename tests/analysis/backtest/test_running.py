@@ -11,11 +11,10 @@ import pytest
 from pydantic import JsonValue
 
 import cutbank
-from cutbank import Block, SessionStore
+from cutbank import BacktestError, Block, CutbankError, InvalidSettingError, SessionStore
 from cutbank.adapters.analysis.backtest.cells import BenchTerms, CellBench
 from cutbank.adapters.analysis.backtest.session_log import MeasuredSession
 from cutbank.domain.backtest.cell import BacktestResult, Cell, CellOutcome, Setup
-from cutbank.domain.errors import BacktestError, CutbankError, InvalidSettingError
 from cutbank.domain.fidelity.scores import Scores
 
 from .conftest import Bring, talk

@@ -13,13 +13,12 @@ from hypothesis import strategies as st
 from opened_stores import store_of
 from worked_live import STEPS, at_work, essence, live_blocks
 
-from cutbank import Block, HistoryView, StoredSession, ToolCall, ToolResult
+from cutbank import Block, HistoryView, Ranges, StoredSession, ToolCall, ToolResult, verify
 from cutbank.adapters.analysis.replaying.recordings import (
     read_decisions,
     read_recording,
     store_lineage,
 )
-from cutbank.adapters.analysis.verifier import verify
 from cutbank.adapters.settings.policy_catalog import get_policy
 from cutbank.domain.compaction import MAIN_LINEAGE
 from cutbank.domain.compaction_events import CompactionFailed, Trigger
@@ -29,7 +28,6 @@ from cutbank.domain.event import Event
 from cutbank.domain.fidelity.rows import WHOLE_HISTORY
 from cutbank.domain.item import Item, order_for_view
 from cutbank.domain.policies.policy import Policy, is_due
-from cutbank.domain.ranges import Ranges
 from cutbank.domain.window import Plan, Window
 from cutbank.projections.replay.policy_decider import PolicyDecider
 from cutbank.projections.replay.recording import RecordedCall, Recording

@@ -9,12 +9,11 @@ from typing import Any, ClassVar
 import pytest
 
 import cutbank
-from cutbank import Block, HistoryView, SessionStore, StoredSession, ToolCall, ToolResult
+from cutbank import Block, HistoryView, Pi, SessionStore, StoredSession, ToolCall, ToolResult
 from cutbank.adapters.analysis.replaying.deciders import make_decider
 from cutbank.adapters.analysis.replaying.recordings import read_recording
 from cutbank.adapters.analysis.verifier import verify
 from cutbank.domain.errors import ConflictError, ExportError, InvalidSettingError, PolicyFailedError
-from cutbank.domain.policies.pi import Pi
 from cutbank.domain.window import Plan, Window
 from cutbank.projections.replay.replay import replay_recording
 

@@ -6,12 +6,10 @@ from itertools import pairwise
 from typing import Any
 
 import cutbank
-from cutbank import Block, StoredSession
+from cutbank import Block, Settings, StoredSession, Trigger, get_policy
 from cutbank.adapters.analysis.replaying.recordings import read_recording
-from cutbank.adapters.settings.policy_catalog import get_policy
-from cutbank.adapters.settings.settings import Settings
 from cutbank.domain.blocks import Origin
-from cutbank.domain.compaction_events import CompactBoundary, Trigger
+from cutbank.domain.compaction_events import CompactBoundary
 from cutbank.domain.compaction_terms import CompactionTerms
 from cutbank.projections.replay.policy_decider import PolicyDecider
 from cutbank.projections.replay.recording import Recording, SessionTime

@@ -12,14 +12,12 @@ from hypothesis import strategies as st
 from worked_live import STEPS, at_work, essence, live_blocks
 
 import cutbank
-from cutbank import Block, LoopOptions, SessionStore, StoredSession
+from cutbank import Block, LoopOptions, Plan, SessionStore, Settings, StoredSession, Window
 from cutbank.adapters.analysis.replaying.recordings import read_recording
 from cutbank.adapters.analysis.replaying.shadows import shadow_watch_of
 from cutbank.adapters.interfaces.command_line.sessions import list_all
-from cutbank.adapters.settings.settings import Settings
 from cutbank.domain.errors import InvalidSettingError
 from cutbank.domain.hooks import CompactionEvent, CompactionEventKind
-from cutbank.domain.window import Plan, Window
 from cutbank.projections.replay.policy_decider import PolicyDecider
 from cutbank.projections.replay.replay import replay_recording
 

@@ -9,15 +9,10 @@ import pytest
 from opened_stores import store_of
 
 import cutbank
-from cutbank import Block, StoredSession
+from cutbank import Block, Item, LlmSummarizer, Ranges, Settings, StoredSession, Usage
 from cutbank.adapters.analysis.replaying.cached_summaries import CachedSummaries, open_summary_cache
-from cutbank.adapters.models.summarizers.llm_summarizer import LlmSummarizer
-from cutbank.adapters.settings.settings import Settings
 from cutbank.adapters.storage.sqlite.checked_cache import make_cache_key
 from cutbank.domain.errors import MissingSummariesError
-from cutbank.domain.item import Item
-from cutbank.domain.ranges import Ranges
-from cutbank.domain.session_events import Usage
 from cutbank.domain.summaries.summarizer import Draft, Material
 
 BY_LLM: Any = {

@@ -5,8 +5,7 @@ from dataclasses import replace
 
 from extractive_talk import Talk, filler
 
-from cutbank.domain.blocks import Block, Kind
-from cutbank.domain.summaries.extractive import ExtractiveSummarizer
+from cutbank import Block, ExtractiveSummarizer, Kind
 from cutbank.domain.summaries.facts import rank_facts
 from cutbank.domain.summaries.findings import iter_rules
 from cutbank.domain.summaries.memo import Memo

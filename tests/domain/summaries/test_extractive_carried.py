@@ -11,11 +11,9 @@ from extractive_talk import Talk, filler, user_texts
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cutbank.domain.blocks import AnyBlock, Block, Kind, ToolCall, ToolResult
-from cutbank.domain.ranges import Ranges
-from cutbank.domain.summaries.extractive import ExtractiveSummarizer
+from cutbank import Block, Draft, ExtractiveSummarizer, Kind, Ranges, ToolCall, ToolResult
+from cutbank.domain.blocks import AnyBlock
 from cutbank.domain.summaries.quotes import is_quote_in, iter_quotes, normalize_quotes
-from cutbank.domain.summaries.summarizer import Draft
 from cutbank.domain.token_estimate import estimate_text
 
 

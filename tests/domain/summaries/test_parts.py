@@ -6,8 +6,7 @@ from weakref import WeakSet
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cutbank.domain.blocks import Block
-from cutbank.domain.ranges import Ranges
+from cutbank import Block, Ranges
 from cutbank.domain.summaries.clean_text import add_handles
 from cutbank.domain.summaries.earlier_summary import read_earlier_lines
 from cutbank.domain.summaries.facts import collect_line_words, find_fact_words

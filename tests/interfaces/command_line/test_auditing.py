@@ -10,11 +10,10 @@ from typing import Any
 import pytest
 
 import cutbank
-from cutbank import Block, CompactionOptions, ToolCall, ToolResult
+from cutbank import Block, CompactionOptions, Draft, Material, ToolCall, ToolResult
 from cutbank.adapters.interfaces.commands.lineage import format_tree
 from cutbank.adapters.runtime.sessions.session_store import open_store
 from cutbank.domain.errors import SummarizerFailedError
-from cutbank.domain.summaries.summarizer import Draft, Material
 from cutbank.projections.rendering.catalog import RENDERERS, render_view
 
 from .conftest import Refusals, Run, answered_wrongly

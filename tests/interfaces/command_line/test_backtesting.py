@@ -12,10 +12,8 @@ from pathlib import Path
 import pytest
 from claude_code_talk import Talk, text
 
-from cutbank.adapters.analysis.replaying.run_replay import Replay
+from cutbank import BacktestResult, Replay, Trigger
 from cutbank.adapters.interfaces.commands.replay import print_replay
-from cutbank.domain.backtest.cell import BacktestResult
-from cutbank.domain.compaction_events import Trigger
 from cutbank.domain.context_limit import LimitSource
 from cutbank.projections.replay.recording import RecordedCall
 from cutbank.projections.replay.replay import FutileCompaction, ReplayedCall

@@ -11,9 +11,8 @@ from typing import Any
 
 import pytest
 
-from cutbank import Block
+from cutbank import Block, Usage
 from cutbank.adapters.runtime.sessions.session_store import open_store
-from cutbank.domain.session_events import Usage
 from cutbank.projections.rendering.catalog import RENDERERS
 
 from .conftest import Refusals, Run, act_as_terminal, answered_wrongly

@@ -8,10 +8,9 @@ from pathlib import Path
 import pytest
 
 import cutbank
-from cutbank import CompactionOptions
+from cutbank import CompactionOptions, Parent
 from cutbank.adapters.interfaces.command_line.sessions import session_to_json
 from cutbank.adapters.runtime.sessions.session_store import open_store
-from cutbank.domain.session_events import Parent
 
 from .conftest import Answer, Run
 

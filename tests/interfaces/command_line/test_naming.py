@@ -4,12 +4,10 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from cutbank import Block
+from cutbank import Block, InvalidPositionError, Ranges
 from cutbank.adapters.interfaces.command_line.blocks import parse_handle, parse_handles
 from cutbank.adapters.interfaces.command_line.sessions import _match_keys, shorten_names
 from cutbank.adapters.runtime.sessions.session_store import open_store
-from cutbank.domain.errors import InvalidPositionError
-from cutbank.domain.ranges import Ranges
 
 from .conftest import Run, answered_wrongly
 

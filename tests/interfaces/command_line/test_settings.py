@@ -5,10 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from cutbank import get_policy
-from cutbank.adapters.settings.load_settings import load_settings
-from cutbank.adapters.settings.settings import Settings
-from cutbank.domain.hooks import CompactionEventKind
+from cutbank import CompactionEventKind, Settings, get_policy, load_settings
 from cutbank.domain.policies.catalog import DEFAULT_POLICY, POLICIES, find_alias
 from cutbank.domain.policies.policy import get_presets
 from cutbank.domain.settings import list_settings

@@ -8,16 +8,11 @@ import pytest
 from installed_packages import install_package
 from summarizer_talk import items_of, material_of, steps
 
+from cutbank import CommandSummarizer, ExtractiveSummarizer, InvalidSettingError, get_summarizer
 from cutbank.adapters.models.summarizers import llm_summarizer
-from cutbank.adapters.models.summarizers.command_summarizer import CommandSummarizer
 from cutbank.adapters.models.summarizers.llm_summarizer import LlmSummarizer
-from cutbank.adapters.models.summarizers.summarizer_catalog import (
-    get_summarizer,
-    list_summarizer_names,
-)
+from cutbank.adapters.models.summarizers.summarizer_catalog import list_summarizer_names
 from cutbank.adapters.settings.compaction_settings import SummarySettings
-from cutbank.domain.errors import InvalidSettingError
-from cutbank.domain.summaries.extractive import ExtractiveSummarizer
 from cutbank.domain.summaries.summarizer import Draft
 
 PACKAGE = """

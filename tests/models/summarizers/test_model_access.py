@@ -11,7 +11,7 @@ from loopback.asked import MATERIAL, SUMMARY
 from loopback.server import loopback
 from pydantic_ai import exceptions as failed
 
-from cutbank.adapters.models.summarizers.llm_summarizer import LlmSummarizer
+from cutbank import LlmSummarizer, SummarizerFailedError
 from cutbank.adapters.models.summarizers.model_access import (
     OLLAMA_URL,
     describe_key_variables,
@@ -19,7 +19,6 @@ from cutbank.adapters.models.summarizers.model_access import (
     translate_model_error,
 )
 from cutbank.adapters.models.summarizers.notes_writer import TooLongError
-from cutbank.domain.errors import SummarizerFailedError
 
 
 @pytest.fixture(autouse=True)

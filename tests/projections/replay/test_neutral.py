@@ -8,10 +8,9 @@ import pytest
 from transcripts import import_file, real, samples
 
 import cutbank
-from cutbank import Block, ToolCall, ToolResult
+from cutbank import Block, Kind, StoredSession, ToolCall, ToolResult
 from cutbank.adapters.analysis.replaying.recordings import read_recording
-from cutbank.adapters.runtime.sessions.stored_session import StoredSession
-from cutbank.domain.blocks import Kind, Media, Origin
+from cutbank.domain.blocks import Media, Origin
 from cutbank.domain.fidelity.rows import AGENT_KINDS, FidelityRow, RowKind, SessionRows
 from cutbank.projections.replay.recorded_rows import make_session_rows
 from cutbank.projections.replay.recording import Recording

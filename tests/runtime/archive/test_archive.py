@@ -13,11 +13,9 @@ from databases import asked
 from story_of_archives import KEEPS_LITTLE, LIMIT, archived, everything, restored, rows, tell
 
 import cutbank
-from cutbank import Block, CompactionOptions, SessionStore
-from cutbank.adapters.analysis.verifier import verify
+from cutbank import Block, CompactionOptions, ExportError, SessionStore, verify
 from cutbank.adapters.interfaces.command_line.cli import main
 from cutbank.adapters.storage.event_log.stored_row import ImportRow
-from cutbank.domain.errors import ExportError
 
 
 @pytest.fixture

@@ -12,17 +12,14 @@ from agent_talk import Scripted, talk
 from clock import Clock
 
 import cutbank
-from cutbank import Block, LoopOptions, SessionStore, StoredSession
-from cutbank.adapters.runtime.agent_loop import AgentLoop
+from cutbank import AgentLoop, Block, LoopOptions, Parent, SessionStore, Settings, StoredSession
 from cutbank.adapters.runtime.compaction.cancellation import Cancellation
 from cutbank.adapters.settings.compaction_settings import CompactionSettings
-from cutbank.adapters.settings.settings import Settings
 from cutbank.domain.compaction import derive_lineage_id
 from cutbank.domain.compaction_events import CompactionRequested, Trigger
 from cutbank.domain.errors import CompactionCancelledError, InvalidSettingError
 from cutbank.domain.hooks import CompactionEvent, CompactionEventKind, Veto
 from cutbank.domain.policies.reserve_headroom import ReserveHeadroom
-from cutbank.domain.session_events import Parent
 from cutbank.domain.summaries.summarizer import Draft, Material
 
 LIMIT = 8_000

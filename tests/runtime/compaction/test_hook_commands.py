@@ -12,11 +12,10 @@ from typing import Any
 
 import pytest
 
+from cutbank import CompactionEvent, CompactionEventKind, Trigger, Usage, Veto
 from cutbank.adapters.runtime.compaction import hook_commands
 from cutbank.adapters.runtime.compaction.hook_commands import HookCommand, to_hook_input
-from cutbank.domain.compaction_events import Trigger
-from cutbank.domain.hooks import CompactionEvent, CompactionEventKind, Veto, ViewStats
-from cutbank.domain.session_events import Usage
+from cutbank.domain.hooks import ViewStats
 
 ABOUT_TO = CompactionEvent(
     CompactionEventKind.PRE_COMPACT,

@@ -7,12 +7,11 @@ import agent_talk
 import pytest
 from opened_stores import store_of
 
-from cutbank import Block, CompactionOptions, StoredSession, ToolCall, ToolResult
+from cutbank import Block, CompactionOptions, Draft, Material, StoredSession, ToolCall, ToolResult
 from cutbank.adapters.runtime.compaction.event_sink import make_status_listener
 from cutbank.adapters.runtime.compaction.outcome import CompactionOutcome
 from cutbank.domain.errors import StalePlanError
 from cutbank.domain.policies.reserve_headroom import ReserveHeadroom
-from cutbank.domain.summaries.summarizer import Draft, Material
 
 POLICY = ReserveHeadroom(reserve_tokens=1_000, keep_tokens=500)
 LIMIT = 8_000

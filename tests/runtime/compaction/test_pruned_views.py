@@ -4,11 +4,9 @@ import pytest
 from opened_stores import store_of
 from short_sessions import compacted, positions, prunes, shortens
 
-from cutbank import Block, StoredSession, ToolCall, ToolResult
-from cutbank.adapters.analysis.verifier import verify
-from cutbank.domain.blocks import AnyBlock, Kind
+from cutbank import Block, Kind, Ranges, StoredSession, ToolCall, ToolResult, verify
+from cutbank.domain.blocks import AnyBlock
 from cutbank.domain.compaction_events import CompactBoundary, Summary
-from cutbank.domain.ranges import Ranges
 from cutbank.domain.settlement import BlockStatus, find_block_status
 from cutbank.projections.rendering.catalog import render_view
 

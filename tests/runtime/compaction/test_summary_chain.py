@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from summarizer_talk import items_of, material_of
 
+from cutbank import CompactionCancelledError, RejectedSummaryError, SummarizerFailedError
 from cutbank.adapters.runtime.compaction.cancellation import Cancellation
 from cutbank.adapters.runtime.compaction.summary_chain import (
     AcceptedDraft,
@@ -16,11 +17,6 @@ from cutbank.adapters.runtime.compaction.summary_chain import (
     UnwrittenError,
 )
 from cutbank.domain.blocks import Block
-from cutbank.domain.errors import (
-    CompactionCancelledError,
-    RejectedSummaryError,
-    SummarizerFailedError,
-)
 from cutbank.domain.hooks import CompactionEventKind
 from cutbank.domain.session_events import Usage
 from cutbank.domain.summaries.extractive import ExtractiveSummarizer

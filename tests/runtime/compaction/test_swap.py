@@ -10,31 +10,30 @@ from opened_stores import store_of
 from read_model_rows import table
 
 from cutbank import (
+    AgentLoop,
     Block,
+    CompactionEvent,
+    CompactionEventKind,
     CompactionOptions,
+    CompactionOutcome,
+    ContextOverflowError,
+    Draft,
     HistoryView,
     LoopOptions,
+    Material,
+    Plan,
+    Policy,
+    Ranges,
+    ReserveHeadroom,
     SessionStore,
     StoredSession,
     ToolCall,
     ToolResult,
-)
-from cutbank.adapters.runtime.agent_loop import AgentLoop
-from cutbank.adapters.runtime.compaction.outcome import CompactionOutcome
-from cutbank.domain.compaction_events import (
-    BoundaryActivated,
-    CompactBoundary,
-    PreparationDropped,
     Trigger,
+    Window,
 )
-from cutbank.domain.errors import ContextOverflowError
+from cutbank.domain.compaction_events import BoundaryActivated, CompactBoundary, PreparationDropped
 from cutbank.domain.event import Event
-from cutbank.domain.hooks import CompactionEvent, CompactionEventKind
-from cutbank.domain.policies.policy import Policy
-from cutbank.domain.policies.reserve_headroom import ReserveHeadroom
-from cutbank.domain.ranges import Ranges
-from cutbank.domain.summaries.summarizer import Draft, Material
-from cutbank.domain.window import Plan, Window
 
 LIMIT = 8_000
 THRESHOLD = LIMIT - 2_048

@@ -16,8 +16,7 @@ from hypothesis.stateful import (
 from unpinned import UNPINNED
 
 import cutbank
-from cutbank import Block, CompactionOptions, ToolCall, ToolResult
-from cutbank.adapters.analysis.verifier import verify
+from cutbank import Block, CompactionOptions, ReserveHeadroom, ToolCall, ToolResult, Usage, verify
 from cutbank.adapters.storage.view_reader import ViewReader
 from cutbank.domain.errors import (
     InvalidPositionError,
@@ -25,8 +24,6 @@ from cutbank.domain.errors import (
     NothingToCompactError,
     StalePlanError,
 )
-from cutbank.domain.policies.reserve_headroom import ReserveHeadroom
-from cutbank.domain.session_events import Usage
 from cutbank.projections.history_view import HistoryFold
 
 LIMIT = 2_000

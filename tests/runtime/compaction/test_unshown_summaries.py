@@ -8,12 +8,10 @@ from agent_talk import Scripted
 from codex_talk import Rollout, message, sealed
 from codex_written import imported
 
-from cutbank import Block, CompactionOptions, SessionStore, StoredSession
+from cutbank import Block, CompactionOptions, Draft, Material, Ranges, SessionStore, StoredSession
 from cutbank.domain.blocks import UNSENT_KINDS
 from cutbank.domain.compaction import UNSHOWN_SUMMARIZER
 from cutbank.domain.compaction_events import Summary
-from cutbank.domain.ranges import Ranges
-from cutbank.domain.summaries.summarizer import Draft, Material
 
 ASKED = "Never touch the migrations folder, and keep the port at 8472."
 FILLER = "and so it went on, line after line, until there was nothing more to be said of it. " * 40

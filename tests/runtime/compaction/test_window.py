@@ -2,10 +2,7 @@
 
 from dataclasses import replace
 
-from cutbank import Block, StoredSession, ToolCall, ToolResult
-from cutbank.domain.compaction_events import Trigger
-from cutbank.domain.policies.reserve_headroom import ReserveHeadroom
-from cutbank.domain.session_events import Usage
+from cutbank import Block, ReserveHeadroom, StoredSession, ToolCall, ToolResult, Trigger, Usage
 from cutbank.domain.window import LazySequence, Window
 
 

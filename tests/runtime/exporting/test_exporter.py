@@ -6,12 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from cutbank import Block, StoredSession
-from cutbank.adapters.runtime.exporting.exporter import export
+from cutbank import Block, ExportError, StoredSession, export
 from cutbank.adapters.transcripts.formats import catalog
 from cutbank.adapters.transcripts.formats.format import Format
 from cutbank.adapters.transcripts.formats.outgoing import OutgoingSession
-from cutbank.domain.errors import ExportError
 
 
 def keys(outgoing: OutgoingSession) -> Iterator[bytes]:

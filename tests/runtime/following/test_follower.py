@@ -17,13 +17,11 @@ from idle_processes import PROGRAM
 from planted import SECRETS
 from transcripts import SAMPLES
 
-from cutbank import SessionStore
+from cutbank import FileReport, ImportFileError, SessionStore
 from cutbank.adapters.runtime.following import transcript_follower
 from cutbank.adapters.runtime.following.live_file import FileNews
 from cutbank.adapters.runtime.following.transcript_follower import TranscriptFollower
 from cutbank.adapters.runtime.importing.importer import import_path
-from cutbank.adapters.transcripts.reports import FileReport
-from cutbank.domain.errors import ImportFileError
 
 WAITS_S = 60.0
 

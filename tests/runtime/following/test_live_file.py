@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 from transcripts import name_of, samples
 
 import cutbank
-from cutbank import SessionStore
-from cutbank.adapters.analysis.verifier import verify
+from cutbank import SessionStore, verify
 from cutbank.adapters.runtime.exporting.exporter import make_outgoing
 from cutbank.adapters.runtime.following import live_file
 from cutbank.adapters.runtime.following.live_file import FileNews, LiveFile

@@ -15,7 +15,7 @@ from databases import each_database
 from resting import GUARD_S, RULES, SETTINGS, Held, Idle, look, recorded, talk
 
 import cutbank
-from cutbank.adapters.analysis.verifier import verify
+from cutbank import InvalidSettingError, verify
 from cutbank.adapters.runtime.compaction import from_settings
 from cutbank.adapters.runtime.compaction.summary_chain import SummaryChain
 from cutbank.adapters.runtime.idle.attempt import MISCONFIGURED_PAUSE
@@ -23,7 +23,6 @@ from cutbank.adapters.runtime.idle.idle_worker import MAX_LOOK_INTERVAL, IdleWor
 from cutbank.adapters.runtime.idle.notices import NoticeKind
 from cutbank.adapters.storage.sqlite.sqlite_recorder import SQLiteRecorder
 from cutbank.domain.compaction_events import CompactionFailed, CompactionRequested
-from cutbank.domain.errors import InvalidSettingError
 
 REST = RULES.idle_time_s
 FREE = replace(RULES, hourly_usd=None)

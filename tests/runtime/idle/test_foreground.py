@@ -22,8 +22,7 @@ from processes import Killed
 from resting import WORDS, recorded, talk
 
 import cutbank
-from cutbank import Block
-from cutbank.adapters.analysis.verifier import verify
+from cutbank import Block, StorageError, verify
 from cutbank.adapters.runtime.idle import foreground, idle_worker
 from cutbank.adapters.runtime.idle.health import STUCK_AFTER_S, Health
 from cutbank.adapters.runtime.idle.idle_status import IdleStatus
@@ -33,7 +32,6 @@ from cutbank.domain.compaction_events import (
     CompactBoundary,
     CompactionRequested,
 )
-from cutbank.domain.errors import StorageError
 
 
 @pytest.fixture

@@ -18,8 +18,7 @@ from resting import (
     talk,
 )
 
-from cutbank import Block
-from cutbank.adapters.analysis.verifier import verify
+from cutbank import Block, verify
 from cutbank.adapters.runtime.idle.idle_worker import IdleWorker
 from cutbank.adapters.runtime.idle.notices import NoticeKind
 from cutbank.domain.compaction_events import (

@@ -15,18 +15,14 @@ from resting import GUARD_S, PRICE, RULES, WORDS, decisions, pass_time, recorded
 from unpinned import UNPINNED
 
 import cutbank
-from cutbank import Block, CompactionOptions
-from cutbank.adapters.analysis.verifier import verify
+from cutbank import Block, CompactionOptions, Draft, Material, Plan, Settings, Window, verify
 from cutbank.adapters.runtime.compaction import from_settings
 from cutbank.adapters.runtime.compaction.summary_chain import SummaryChain
 from cutbank.adapters.runtime.idle.due_sessions import DueSession
 from cutbank.adapters.runtime.idle.idle_worker import IdleWorker
-from cutbank.adapters.settings.settings import Settings
 from cutbank.domain.compaction_events import CompactBoundary, CompactionRejected, Summary, Trigger
 from cutbank.domain.errors import NothingToCompactError
 from cutbank.domain.summaries.extractive import ExtractiveSummarizer
-from cutbank.domain.summaries.summarizer import Draft, Material
-from cutbank.domain.window import Plan, Window
 
 LEASE_S = 60.0
 WORKED = replace(

@@ -11,12 +11,10 @@ from clock import Clock
 from resting import GUARD_S, RULES, SETTINGS, Told, pass_time, talk
 
 import cutbank
-from cutbank import SessionStore
-from cutbank.adapters.runtime.idle.idle_scheduler import JOB_NAME, IdleScheduler
+from cutbank import CompactionEvent, IdleScheduler, InvalidSettingError, SessionStore
+from cutbank.adapters.runtime.idle.idle_scheduler import JOB_NAME
 from cutbank.adapters.runtime.idle.idle_worker import MAX_LOOK_INTERVAL
 from cutbank.adapters.runtime.idle.notices import NoticeKind, WorkerNotice
-from cutbank.domain.errors import InvalidSettingError
-from cutbank.domain.hooks import CompactionEvent
 
 
 class Looks:

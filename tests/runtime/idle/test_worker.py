@@ -7,16 +7,14 @@ from datetime import UTC, datetime, time, timedelta
 import pytest
 from resting import PRICE, RULES, Held, Idle, look, recorded, talk
 
-from cutbank import Block
+from cutbank import Block, Parent, StorageError
 from cutbank.adapters.runtime.idle.attempt import IdleAttempt
 from cutbank.adapters.runtime.idle.due_sessions import DueSessionIndex
 from cutbank.adapters.runtime.idle.notices import NoticeKind
 from cutbank.adapters.runtime.maintenance.maintenance import Maintenance
 from cutbank.adapters.runtime.maintenance.maintenance_task import TaskOutcome, TaskReport
 from cutbank.domain.compaction_events import Summary
-from cutbank.domain.errors import StorageError
 from cutbank.domain.idle_rules import QuietHours
-from cutbank.domain.session_events import Parent
 
 REST = RULES.idle_time_s
 

@@ -11,12 +11,9 @@ from opened_stores import store_of
 from transcripts import import_file
 
 import cutbank
-from cutbank import Block, SessionStore, StoredSession
-from cutbank.adapters.analysis.verifier import verify
+from cutbank import Block, FileReport, SessionStore, StoredSession, Usage, verify
 from cutbank.adapters.runtime.importing import transcript_import
 from cutbank.adapters.runtime.importing.importer import import_path
-from cutbank.adapters.transcripts.reports import FileReport
-from cutbank.domain.session_events import Usage
 
 from .conftest import talk_of, write
 

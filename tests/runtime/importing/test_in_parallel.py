@@ -14,13 +14,9 @@ import pytest
 from claude_code_talk import Talk, text
 
 import cutbank
-from cutbank import SessionStore
-from cutbank.adapters.analysis.verifier import verify
+from cutbank import FileReport, Parent, SessionStore, StorageError, verify
 from cutbank.adapters.runtime.importing import import_pool, importer
 from cutbank.adapters.runtime.importing.importer import import_path
-from cutbank.adapters.transcripts.reports import FileReport
-from cutbank.domain.errors import StorageError
-from cutbank.domain.session_events import Parent
 
 from .conftest import talk_of, write
 

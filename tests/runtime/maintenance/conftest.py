@@ -9,10 +9,9 @@ import pytest
 from clock import StillClock
 from databases import asked
 
-from cutbank import Block, SessionStore, StoredSession
+from cutbank import Block, MaintenanceSettings, SessionStore, StoredSession
 from cutbank.adapters.runtime.maintenance.maintenance import Maintenance
 from cutbank.adapters.runtime.maintenance.maintenance_task import TaskOutcome, TaskReport
-from cutbank.adapters.settings.settings import MaintenanceSettings
 from cutbank.adapters.storage.event_log.storage_tasks import Storage
 
 START = datetime(2026, 1, 1, tzinfo=UTC)

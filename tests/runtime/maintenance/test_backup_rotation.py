@@ -12,11 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import cutbank
-from cutbank.adapters.analysis.verifier import verify
+from cutbank import MaintenanceSettings, verify
 from cutbank.adapters.runtime.maintenance.backups import UNFINISHED, list_superfluous
 from cutbank.adapters.runtime.maintenance.maintenance import Maintenance
 from cutbank.adapters.runtime.maintenance.maintenance_task import TaskOutcome
-from cutbank.adapters.settings.settings import MaintenanceSettings
 
 from .conftest import Site, of, outcomes, tell, text_of
 

@@ -10,8 +10,7 @@ from databases import each_database
 from sqlite_behind import sqlite_recorder
 
 import cutbank
-from cutbank import Block
-from cutbank.adapters.analysis.verifier import verify
+from cutbank import Block, MaintenanceSettings, verify
 from cutbank.adapters.runtime.maintenance.maintenance import Maintenance
 from cutbank.adapters.runtime.maintenance.maintenance_task import (
     TaskOutcome,
@@ -19,7 +18,6 @@ from cutbank.adapters.runtime.maintenance.maintenance_task import (
     TaskResult,
 )
 from cutbank.adapters.runtime.maintenance.read_model_maintenance import ReadModelFile
-from cutbank.adapters.settings.settings import MaintenanceSettings
 
 from .conftest import START, Site, of, outcomes, tell
 

@@ -13,12 +13,10 @@ from read_model_rows import rows_of
 from sqlite_behind import sqlite_recorder
 
 import cutbank
-from cutbank import Block, SessionStore
-from cutbank.adapters.analysis.verifier import verify
+from cutbank import Block, MaintenanceSettings, SessionStore, verify
 from cutbank.adapters.runtime.maintenance import recompression
 from cutbank.adapters.runtime.maintenance.maintenance import Maintenance
 from cutbank.adapters.runtime.maintenance.maintenance_task import TaskOutcome
-from cutbank.adapters.settings.settings import MaintenanceSettings
 from cutbank.adapters.storage.event_log.event_mapper import ZstdCompressor
 
 from .conftest import Site, of, sizes, tell, text_of

@@ -16,12 +16,10 @@ from processes import processes
 from psycopg.sql import SQL, Identifier
 
 import cutbank
-from cutbank import Block
-from cutbank.adapters.analysis.verifier import verify
+from cutbank import Block, MaintenanceSettings, verify
 from cutbank.adapters.runtime.maintenance.backups import UNFINISHED
 from cutbank.adapters.runtime.maintenance.maintenance import Maintenance
 from cutbank.adapters.runtime.maintenance.maintenance_task import TaskOutcome
-from cutbank.adapters.settings.settings import MaintenanceSettings
 from cutbank.adapters.storage.event_log.addresses import PostgresAddress
 from cutbank.adapters.storage.read_models.read_model_file import find_read_models
 

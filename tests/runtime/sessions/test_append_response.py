@@ -23,8 +23,7 @@ from provider_rules import check_anthropic, check_openai_chat, check_openai_resp
 from pydantic import TypeAdapter
 
 import cutbank
-from cutbank import Block, HistoryView, StoredSession, ToolCall, ToolResult
-from cutbank.domain.blocks import Kind
+from cutbank import Block, HistoryView, Kind, StoredSession, ToolCall, ToolResult
 from cutbank.domain.errors import InvalidResponseError
 from cutbank.domain.session_events import ModelCalled
 from cutbank.projections.audit_entries import RequestProof

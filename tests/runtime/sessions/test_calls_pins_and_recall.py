@@ -6,10 +6,8 @@ import pytest
 from opened_stores import store_of
 from short_sessions import call, compacted, number_of_rows, positions, result, said, words
 
-from cutbank import Block, SessionStore, StoredSession, ToolResult
-from cutbank.adapters.analysis.verifier import verify
+from cutbank import Block, Ranges, SessionStore, StoredSession, ToolResult, verify
 from cutbank.domain.errors import InvalidPositionError, OrphanToolResultError, SessionClosedError
-from cutbank.domain.ranges import Ranges
 
 # Calls, requests and the end
 

@@ -6,11 +6,9 @@ import pytest
 from opened_stores import store_of
 from short_sessions import call, compacted, number_of_rows, result, said, words
 
-from cutbank import Block, SessionStore, StoredSession
-from cutbank.adapters.analysis.verifier import verify
+from cutbank import Block, Ranges, SessionStore, StoredSession, verify
 from cutbank.adapters.storage.event_log.chain import Chain
 from cutbank.domain.errors import ConflictError, CutbankError, InvalidPositionError, NotFoundError
-from cutbank.domain.ranges import Ranges
 
 
 def test_a_fork_copies_nothing(store: SessionStore, session: StoredSession) -> None:

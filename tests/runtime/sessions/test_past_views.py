@@ -6,8 +6,7 @@ import pytest
 from opened_stores import store_of
 from short_sessions import CutAt, compacted, number_of_rows, said, words
 
-from cutbank import CompactionOptions, SessionStore, StoredSession
-from cutbank.adapters.analysis.verifier import verify
+from cutbank import CompactionOptions, SessionStore, StoredSession, verify
 from cutbank.domain.errors import NotFoundError, StalePlanError
 
 

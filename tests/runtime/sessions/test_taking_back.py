@@ -4,14 +4,12 @@ import pytest
 from opened_stores import store_of
 from short_sessions import call, compacted, positions, result, said, words
 
-from cutbank import Block, StoredSession
-from cutbank.adapters.analysis.verifier import verify
+from cutbank import Block, Ranges, StoredSession, verify
 from cutbank.domain.errors import (
     DuplicateToolCallError,
     InvalidPositionError,
     OrphanToolResultError,
 )
-from cutbank.domain.ranges import Ranges
 
 
 def test_what_is_taken_back_stays_in_the_log(session: StoredSession, five: list[int]) -> None:

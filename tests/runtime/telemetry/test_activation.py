@@ -11,9 +11,8 @@ import pytest
 from opentelemetry import metrics
 from telemetry_seen import Seen
 
-from cutbank import StoredSession
+from cutbank import ReserveHeadroom, StoredSession
 from cutbank.adapters.runtime.telemetry import activation
-from cutbank.domain.policies.reserve_headroom import ReserveHeadroom
 
 COMPACTS = """
 import json, sys

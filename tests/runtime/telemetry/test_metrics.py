@@ -11,15 +11,12 @@ from resting import RULES, SETTINGS, pass_time, talk
 from telemetry_seen import Branch, Seen
 
 import cutbank
-from cutbank import CompactionOptions, SessionStore, StoredSession
+from cutbank import CompactionOptions, SessionStore, StorageError, StoredSession, Trigger, Usage
 from cutbank.adapters.runtime.compaction.summary_chain import SummaryChain
 from cutbank.adapters.runtime.idle.idle_worker import IdleWorker
 from cutbank.adapters.runtime.idle.notices import NoticeKind, WorkerNotice
 from cutbank.adapters.runtime.telemetry.activation import record_notice
-from cutbank.domain.compaction_events import Trigger
-from cutbank.domain.errors import StorageError
 from cutbank.domain.policies.reserve_headroom import ReserveHeadroom
-from cutbank.domain.session_events import Usage
 from cutbank.domain.summaries.summarizer import Draft, Material, Summarizer
 
 WHY = {"cutbank.trigger": "manual", "cutbank.policy": "reserve-headroom"}

@@ -17,7 +17,7 @@ from opentelemetry.trace import StatusCode
 from telemetry_seen import Branch, Seen
 
 import cutbank
-from cutbank import AsyncAgentLoop, Block, CompactionOptions, LoopOptions, StoredSession
+from cutbank import AsyncAgentLoop, Block, CompactionOptions, LoopOptions, StoredSession, Usage
 from cutbank.adapters.runtime.compaction.cancellation import Cancellation
 from cutbank.adapters.runtime.compaction.options import CompactionRequest
 from cutbank.adapters.runtime.compaction.summary_chain import SummaryChain
@@ -35,7 +35,6 @@ from cutbank.domain.errors import (
 from cutbank.domain.hooks import CompactionEvent, CompactionEventKind, Veto
 from cutbank.domain.policies.reserve_headroom import ReserveHeadroom
 from cutbank.domain.ranges import Ranges
-from cutbank.domain.session_events import Usage
 from cutbank.domain.summaries.summarizer import Draft, Material
 
 POLICY = ReserveHeadroom(reserve_tokens=7_000, keep_tokens=500)

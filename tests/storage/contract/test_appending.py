@@ -12,10 +12,8 @@ from faulty import check_log, texts
 from short_sessions import CutAt, call, number_of_rows, result, said, words
 
 import cutbank
-from cutbank import Block, CompactionOptions, SessionStore, StoredSession
-from cutbank.adapters.analysis.verifier import verify
+from cutbank import AppendResult, Block, CompactionOptions, SessionStore, StoredSession, verify
 from cutbank.adapters.runtime.sessions.store_context import StoreContext
-from cutbank.adapters.runtime.sessions.stored_session import AppendResult
 from cutbank.adapters.storage.event_log.event_store import EventStore
 from cutbank.domain.errors import (
     ConflictError,

@@ -10,8 +10,7 @@ from faulty import check_log, one_line, texts
 from opened_stores import store_of
 
 import cutbank
-from cutbank import Block, SessionStore, StoredSession
-from cutbank.adapters.analysis.verifier import verify
+from cutbank import Block, SessionStore, StoredSession, verify
 
 
 def test_a_backup_is_consistent_while_others_write(database: str, tmp_path: Path) -> None:

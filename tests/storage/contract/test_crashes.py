@@ -14,8 +14,7 @@ from claude_code_talk import Talk, text
 from processes import Processes
 
 import cutbank
-from cutbank import Block, SessionStore
-from cutbank.adapters.analysis.verifier import verify
+from cutbank import Block, SessionStore, verify
 from cutbank.adapters.runtime.importing.importer import import_path
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="kills processes as POSIX does")

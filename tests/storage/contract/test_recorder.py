@@ -18,8 +18,7 @@ from opened_stores import store_of
 from short_sessions import number_of_rows
 
 import cutbank
-from cutbank import Block, SessionStore, StoredSession
-from cutbank.adapters.analysis.verifier import verify
+from cutbank import Block, SessionStore, StoredSession, verify
 from cutbank.adapters.runtime.idle.server_clock import ServerClock
 from cutbank.adapters.storage.event_log.recorder import Recorder
 from cutbank.adapters.storage.event_log.stored_row import (

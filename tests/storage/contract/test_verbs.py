@@ -6,11 +6,10 @@ from pathlib import Path
 import pytest
 from clock import Clock
 
-from cutbank import Block, SessionStore
+from cutbank import Block, MaintenanceSettings, SessionStore
 from cutbank.adapters.interfaces.command_line.cli import main
 from cutbank.adapters.runtime.maintenance.maintenance import Maintenance
 from cutbank.adapters.runtime.maintenance.maintenance_task import TaskOutcome
-from cutbank.adapters.settings.settings import MaintenanceSettings
 
 
 def test_a_verb_that_reads_makes_no_database_and_one_that_writes_does(

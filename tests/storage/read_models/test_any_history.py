@@ -18,9 +18,8 @@ from hypothesis.stateful import (
 from read_model_rows import rows_of, table
 
 import cutbank
-from cutbank import Block, CompactionOptions, StoredSession, ToolCall, ToolResult
+from cutbank import Block, CompactionOptions, IdleRules, Kind, StoredSession, ToolCall, ToolResult
 from cutbank.adapters.storage.read_models.read_models import ReadModels
-from cutbank.domain.blocks import Kind
 from cutbank.domain.compaction import derive_lineage_id
 from cutbank.domain.compaction_events import (
     BoundaryActivated,
@@ -29,7 +28,6 @@ from cutbank.domain.compaction_events import (
     CompactionReverted,
 )
 from cutbank.domain.errors import CutbankError
-from cutbank.domain.idle_rules import IdleRules
 from cutbank.domain.policies.reserve_headroom import ReserveHeadroom
 from cutbank.domain.session_events import Parent, Usage
 from cutbank.projections.read_models.session_row import SessionRow

@@ -8,9 +8,7 @@ import pytest
 from claude_code_talk import Talk, text
 
 import cutbank
-from cutbank import Block, SessionStore
-from cutbank.domain.errors import InvalidSettingError
-from cutbank.domain.session_events import Usage
+from cutbank import Block, InvalidSettingError, SessionStore, Usage
 
 SONNET = "claude-sonnet-4-5-20250929"
 READ = {"input": 100, "read": 10_000, "for_5m": 2_000, "for_1h": 1_000, "output": 500}

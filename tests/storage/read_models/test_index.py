@@ -6,12 +6,10 @@ from opened_stores import store_of
 from read_model_rows import table
 
 import cutbank
-from cutbank import Block, CompactionOptions, SessionStore, StoredSession
+from cutbank import Block, CompactionOptions, Parent, SessionStore, StoredSession, Trigger, Usage
 from cutbank.domain.blocks import Origin
 from cutbank.domain.compaction import Compaction
-from cutbank.domain.compaction_events import Trigger
 from cutbank.domain.policies.reserve_headroom import ReserveHeadroom
-from cutbank.domain.session_events import Parent, Usage
 
 from .conftest import talk
 

@@ -7,12 +7,11 @@ from opened_stores import store_of
 from read_model_rows import table
 
 import cutbank
-from cutbank import Block, SessionStore, StoredSession, ToolCall, ToolResult
+from cutbank import Block, ReserveHeadroom, SessionStore, StoredSession, ToolCall, ToolResult
 from cutbank.adapters.storage.read_models import search as searching
 from cutbank.adapters.storage.read_models.search import SearchHit
 from cutbank.domain.blocks import Kind, Media, Origin, Text
 from cutbank.domain.errors import InvalidSettingError, NotFoundError
-from cutbank.domain.policies.reserve_headroom import ReserveHeadroom
 
 from .conftest import talk
 

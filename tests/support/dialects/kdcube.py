@@ -5,14 +5,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from cutbank import Block, Item, Kind, Material, Ranges, RollingTimeline, Trigger, Window
 from cutbank.domain import kdcube_timeline
-from cutbank.domain.blocks import AnyBlock, Block, Kind, Origin
-from cutbank.domain.compaction_events import Trigger
-from cutbank.domain.item import Item
-from cutbank.domain.policies.rolling_timeline import RollingTimeline
-from cutbank.domain.ranges import Ranges
-from cutbank.domain.summaries.summarizer import Material, SummaryRequest
-from cutbank.domain.window import Window
+from cutbank.domain.blocks import AnyBlock, Origin
+from cutbank.domain.summaries.summarizer import SummaryRequest
 
 Writer = Callable[[SummaryRequest], str | None]
 """Answers a request for a summary; None where it failed."""

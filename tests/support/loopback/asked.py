@@ -8,12 +8,9 @@ from typing import Any
 import certifi
 import pytest
 
-from cutbank.adapters.models.summarizers.llm_summarizer import LlmSummarizer
-from cutbank.domain.blocks import AnyBlock, Block, ToolCall, ToolResult
-from cutbank.domain.item import Item
-from cutbank.domain.ranges import Ranges
+from cutbank import Block, Draft, Item, LlmSummarizer, Material, Ranges, ToolCall, ToolResult
+from cutbank.domain.blocks import AnyBlock
 from cutbank.domain.summaries.gate import check_draft
-from cutbank.domain.summaries.summarizer import Draft, Material
 
 from .answers import Answer, in_turn
 from .providers import DIALECTS, Provider

@@ -9,8 +9,7 @@ from uuid import UUID
 import pytest
 from told_elsewhere import said
 
-from cutbank import Block, CompactionOptions, SessionStore, ToolCall, ToolResult
-from cutbank.adapters.runtime.exporting.exporter import export
+from cutbank import Block, CompactionOptions, SessionStore, ToolCall, ToolResult, export
 from cutbank.adapters.runtime.importing.importer import import_path
 from cutbank.adapters.runtime.sessions.stored_session import StoredSession
 from cutbank.domain.blocks import Kind, Media, Native, NativePart, Text

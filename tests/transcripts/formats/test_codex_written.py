@@ -11,11 +11,9 @@ from codex_written import CutAt, again, imported, items_of, lines_of
 from told_elsewhere import said
 from transcripts import import_file
 
-from cutbank import Block, SessionStore, StoredSession, ToolCall, ToolResult
-from cutbank.adapters.runtime.exporting.exporter import export
+from cutbank import Block, Parent, SessionStore, StoredSession, ToolCall, ToolResult, Usage, export
 from cutbank.adapters.transcripts.formats.steps import SessionStart
 from cutbank.domain.blocks import Kind, Media, Native
-from cutbank.domain.session_events import Parent, Usage
 
 PIXEL = Media(type="image", mime="image/png", data=b"\x89PNG pixel")
 

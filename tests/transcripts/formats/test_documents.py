@@ -10,8 +10,7 @@ from claude_code_talk import Reading
 from told_elsewhere import said
 from transcripts import SAMPLES, import_file
 
-from cutbank import SessionStore
-from cutbank.adapters.runtime.exporting.exporter import export
+from cutbank import SessionStore, export
 from cutbank.adapters.transcripts.formats.catalog import FORMATS
 from cutbank.adapters.transcripts.formats.source import TranscriptSource
 from cutbank.adapters.transcripts.formats.steps import SessionStart

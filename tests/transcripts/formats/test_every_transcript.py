@@ -13,14 +13,11 @@ from reading_rules import check_keys, check_read
 from transcripts import import_file, manifest, name_of, real, samples
 
 import cutbank
-from cutbank import SessionStore
-from cutbank.adapters.analysis.verifier import verify
-from cutbank.adapters.runtime.exporting.exporter import export
+from cutbank import FileReport, SessionStore, export, verify
 from cutbank.adapters.transcripts.formats.catalog import FORMATS
 from cutbank.adapters.transcripts.formats.format import Format
 from cutbank.adapters.transcripts.formats.source import TranscriptSource
 from cutbank.adapters.transcripts.formats.steps import SessionStart
-from cutbank.adapters.transcripts.reports import FileReport
 
 
 def by_format() -> Iterator[Any]:

@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 from transcripts import import_file
 
-from cutbank import SessionStore, StoredSession
-from cutbank.adapters.runtime.exporting.exporter import export
+from cutbank import SessionStore, StoredSession, export
 from cutbank.adapters.transcripts.formats.catalog import recognize_format
 from cutbank.adapters.transcripts.formats.source import TranscriptSource
 

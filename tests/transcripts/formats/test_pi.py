@@ -8,14 +8,11 @@ from claude_code_talk import Reading
 from codex_written import CutAt
 from pi_talk import SESSION, Talk, imported, sent, shown
 
-from cutbank import SessionStore
-from cutbank.adapters.analysis.verifier import verify
-from cutbank.adapters.runtime.exporting.exporter import export
+from cutbank import Block, SessionStore, export, verify
 from cutbank.adapters.transcripts.formats.catalog import recognize_format
 from cutbank.adapters.transcripts.formats.pi import FORMAT
 from cutbank.adapters.transcripts.formats.source import TranscriptSource
 from cutbank.adapters.transcripts.formats.steps import SessionStart
-from cutbank.domain.blocks import Block
 from cutbank.domain.compaction import RECORDED_LINEAGE
 
 

@@ -11,10 +11,8 @@ from pi_talk import SESSION, Talk, imported, shown
 from told_elsewhere import talk
 
 import cutbank
-from cutbank import SessionStore, StoredSession
-from cutbank.adapters.analysis.verifier import verify
-from cutbank.adapters.runtime.exporting.exporter import export
-from cutbank.domain.blocks import Block, Native, ToolCall, ToolResult
+from cutbank import Block, SessionStore, StoredSession, ToolCall, ToolResult, export, verify
+from cutbank.domain.blocks import Native
 
 BOTH = pytest.mark.parametrize("name", ["pi", "oh-my-pi"])
 

@@ -13,10 +13,8 @@ from transcripts import SAMPLES, import_file
 from wrong_types import mutants
 
 import cutbank
-from cutbank.adapters.analysis.verifier import verify
-from cutbank.adapters.runtime.exporting.exporter import export
+from cutbank import Ranges, export, verify
 from cutbank.adapters.transcripts.formats.summary_mark import SUMMARY_MARK, find_marked_summary
-from cutbank.domain.ranges import Ranges
 from cutbank.projections.rendering.summary_message import wrap_summary
 
 CODEX = sorted((SAMPLES / "codex").iterdir())[1]

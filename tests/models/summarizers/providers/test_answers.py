@@ -24,9 +24,7 @@ from loopback.asked import GOAL, MATERIAL, SUMMARY, Asked, judge
 from loopback.offline import elsewhere
 from loopback.providers import DIALECTS, WAYS
 
-from cutbank.adapters.models.summarizers.llm_summarizer import LlmSummarizer
-from cutbank.domain.errors import RejectedSummaryError, SummarizerFailedError
-from cutbank.domain.session_events import Usage
+from cutbank import LlmSummarizer, RejectedSummaryError, SummarizerFailedError, Usage
 
 
 @WAYS

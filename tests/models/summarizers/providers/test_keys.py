@@ -12,11 +12,9 @@ from loopback.asked import MATERIAL, SUMMARY, Asked
 from loopback.providers import DIALECTS, KEY
 from opened_stores import store_of
 
-from cutbank import Block, CompactionOptions, StoredSession
-from cutbank.adapters.models.summarizers.llm_summarizer import LlmSummarizer
+from cutbank import Block, CompactionOptions, LlmSummarizer, ReserveHeadroom, StoredSession
 from cutbank.adapters.runtime.compaction.summary_chain import SummaryChain
 from cutbank.domain.errors import SummarizerFailedError
-from cutbank.domain.policies.reserve_headroom import ReserveHeadroom
 
 POLICY = ReserveHeadroom(reserve_tokens=2_000, keep_tokens=1_000)
 

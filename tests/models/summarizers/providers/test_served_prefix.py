@@ -12,11 +12,7 @@ from pydantic import JsonValue
 from summarizer_talk import material_of
 
 import cutbank
-from cutbank.domain.blocks import Block, ToolCall, ToolResult
-from cutbank.domain.item import Item
-from cutbank.domain.ranges import Ranges
-from cutbank.domain.session_events import Usage
-from cutbank.domain.summaries.summarizer import Material
+from cutbank import Block, Item, Material, Ranges, ToolCall, ToolResult, Usage
 from cutbank.projections.rendering.catalog import render_view
 
 TOOLS: list[JsonValue] = [
