@@ -28,6 +28,8 @@ _NUMBER = re.compile(r"(?:[-+<~$ ]*\d[\d,.]*[kMG%s]?[*?+ ]*)?|-|\u2013|unknown")
 """A column with only such values is right-aligned."""
 
 _WORD = re.compile(r"\s*\S+")
+_LABEL = re.compile(r"\s*\S+\s{2,}")
+"""What a line begins with if its values are below each other."""
 # Characters that move the cursor, ring a bell, change the reading direction or are invisible are
 # shown by number. One-byte variation selectors stay, since emoji need them.
 _CONTROL_CHARACTERS = re.compile(
@@ -57,7 +59,9 @@ def _wrap_line(line: str) -> list[str]:
     width = get_width()
     if line.isascii() and len(line) <= width:
         return [line]
-    indent = " " * min(len(line) - len(line.lstrip()) + 2, width // 2)
+    label = _LABEL.match(line)
+    cells = len(label[0]) if label else len(line) - len(line.lstrip()) + 2
+    indent = " " * min(cells, width // 2)
     return list(wrap_cells(line, width, indent, splits_words=False)) or [line]
 
 
