@@ -3,7 +3,10 @@
 from dataclasses import dataclass
 from datetime import UTC, datetime, time, timedelta, tzinfo
 
+from .errors import InvalidSettingError
+
 _MINUTE = timedelta(minutes=1)
+_DAY = timedelta(days=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +22,13 @@ class QuietHours:
         # A local time is not an instant: an hour that occurs twice is meant both times.
         object.__setattr__(self, "begins", self.begins.replace(fold=0))
         object.__setattr__(self, "ends", self.ends.replace(fold=0))
+        day = datetime.min  # noqa: DTZ901 - only times of one day are compared
+        awake = (datetime.combine(day, self.begins) - datetime.combine(day, self.ends)) % _DAY
+        if timedelta() < awake < _MINUTE:
+            raise InvalidSettingError(
+                f"quiet hours from {self.begins} to {self.ends} leave less than a minute of the "
+                "day: end them earlier, or begin them later"
+            )
 
     def is_quiet(self, at: datetime) -> bool:
         wall = at.astimezone(self.zone).time()

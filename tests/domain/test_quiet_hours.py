@@ -4,9 +4,11 @@ from datetime import UTC, datetime, time, timedelta
 from itertools import pairwise
 from zoneinfo import ZoneInfo, available_timezones
 
+import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
+from cutbank import InvalidSettingError
 from cutbank.domain.idle_rules import IdleRules, QuietHours
 
 ZONES = sorted(available_timezones() - {"localtime", "Factory"})
@@ -109,3 +111,15 @@ def test_rules_put_work_off_while_it_is_quiet_and_only_then(
     assert IdleRules().find_resume_time(at) is None
     complement = QuietHours(ends, begins, UTC)
     assert complement.is_quiet(at) != quiet.is_quiet(at)
+
+
+def test_less_than_a_minute_between_two_quiet_hours_is_refused() -> None:
+    for begins, ends in (
+        (time(0), time(23, 59, 0, 1)),
+        (time(22), time(21, 59, 30)),
+        (time(0, 0, 10), time(23, 59, 50)),
+    ):
+        with pytest.raises(InvalidSettingError, match="leave less than a minute of the day"):
+            QuietHours(begins, ends, UTC)
+
+    assert QuietHours(time(0), time(23, 59), UTC).is_quiet(datetime(2024, 6, 1, tzinfo=UTC))

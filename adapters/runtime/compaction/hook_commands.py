@@ -31,7 +31,9 @@ _ANSWER_FIELDS = frozenset({"instructions", "veto", "decision", "reason", "conti
 IGNORED_ANSWER_FIELDS = frozenset({"suppressOutput", "systemMessage", "hookSpecificOutput"})
 """Keys that coding agents understand, and that have no effect here."""
 MAX_OUTPUT_BYTES = 64 * 1024
-"""The limit of a program's output; of its errors only the beginning is read."""
+"""The limit of a program's output; of its errors only that much is shown."""
+MAX_ERROR_BYTES = 1024 * 1024
+"""The limit of what a program writes to its standard error, which is held in memory."""
 POLL_INTERVAL_S = 0.05
 """How often to check whether a program has ended whose children keep its output open."""
 
@@ -181,7 +183,7 @@ def run_hook_program(command: tuple[str, ...], words: bytes, time_limit_s: float
             # Leave no process behind, even after an interrupt.
             if process.poll() is None:
                 _kill(process)
-    _check_length(output)
+    _check_length(output, errors)
     return ProcessOutput(code, _decode(output), _decode(errors[:MAX_OUTPUT_BYTES]))
 
 
@@ -212,18 +214,20 @@ def _communicate(
         except subprocess.TimeoutExpired as waiting:
             unsent = None  # it goes on with the rest
             output, errors = waiting.output or b"", waiting.stderr or b""
-            _check_length(output)
+            _check_length(output, errors)
             if has_ended:
                 return output, errors
             if monotonic() > deadline:
                 raise
 
 
-def _check_length(output: bytes) -> None:
+def _check_length(output: bytes, errors: bytes) -> None:
     if len(output) > MAX_OUTPUT_BYTES:
         raise HookProcessError(
             f"said more than {MAX_OUTPUT_BYTES:,} bytes, which is more than is read"
         )
+    if len(errors) > MAX_ERROR_BYTES:
+        raise HookProcessError(f"wrote more than {MAX_ERROR_BYTES:,} bytes to its standard error")
 
 
 def _decode(content: bytes) -> str:

@@ -237,9 +237,11 @@ def test_a_program_that_does_not_end_is_killed(
 ) -> None:
     mute = f"import os\nfor n in (0, 1, 2): os.close(n)\n{HANGS}"
     talks = "import itertools\nfor n in itertools.count(): print(n, flush=True, end='')"
+    complains = "import sys\nwhile True: sys.stderr.write('silt ' * 10_000)"
     for code, time_limit_s, why in (
         (mute, 0.2, "took longer than 0.2 s"),
         (talks, 60, "said more than 65,536 bytes"),
+        (complains, 60, "wrote more than 1,048,576 bytes to its standard error"),
     ):
         caplog.clear()
 
