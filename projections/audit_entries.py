@@ -19,7 +19,7 @@ from ..domain.event import Event, parse_source_time
 from ..domain.session_events import Ends, ModelCalled
 from .block_statuses import StatusSince
 from .read_models.timestamps import get_event_block
-from .replay.call_numbers import NumberedCall
+from .replay.recorded_calls import RecordedCall
 
 
 class RequestProof(StrEnum):
@@ -78,14 +78,24 @@ class AuditedBlock:
 class ModelCallEntry:
     """A call of a model, placed right after the last block that it saw."""
 
-    number: int
-    numbered_call: NumberedCall
-    reported: ModelCalled | None
-    """The record of the call; None if the source has only the answer."""
+    numbered_call: RecordedCall
     lineage: str
     lineage_version: int | None
     """The coordinate of what it was sent; None if none was recorded, which means the newest."""
     sent_view: SentView
+
+    @property
+    def number(self) -> int:
+        return self.numbered_call.number
+
+    @property
+    def reported(self) -> ModelCalled | None:
+        """The record of the call; None if the source has only the answer."""
+        return self.numbered_call.report
+
+    @property
+    def last_seen_position(self) -> int:
+        return self.numbered_call.last_seen_position
 
 
 @dataclass(frozen=True, slots=True)

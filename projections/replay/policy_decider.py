@@ -25,7 +25,8 @@ from ..planned_compaction import (
     plan_compaction,
 )
 from ..view_content import get_system_prompt
-from .recording import RecordedCall, Recording, SessionTime
+from .recorded_calls import RecordedCall
+from .recording import Recording, SessionTime
 from .replay import FutileCompaction, ReplayCompaction, ReplayDecision
 from .replay_fold import ReplayFold
 from .replay_writers import ReplayUnwrittenError, ReplayWriters

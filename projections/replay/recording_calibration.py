@@ -15,7 +15,8 @@ from ...domain.token_estimate import CHARS_PER_TOKEN
 from ..context_usage import ContextUsageTracker
 from ..history_view import HistoryFold
 from ..view_content import RecordedEvent, estimate_system_and_tools
-from .recording import RecordedCall, Recording, RecordingCalibration
+from .recorded_calls import RecordedCall
+from .recording import Recording, RecordingCalibration
 from .replay import RecordedDecider, replay_recording
 from .replay_fold import ReplayFold
 

@@ -18,7 +18,8 @@ from ...domain.fidelity.rows import ViewSegment
 from ...domain.ranges import Ranges
 from ...domain.session_events import ModelCalled
 from ..history_view import HistoryView
-from .recording import RecordedCall, Recording
+from .recorded_calls import RecordedCall
+from .recording import Recording
 from .replay_fold import ReplayFold
 
 

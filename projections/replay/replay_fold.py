@@ -29,7 +29,8 @@ from ..view_content import (
     encode_text,
     estimate_system_and_tools,
 )
-from .recording import RecordedCall, Recording
+from .recorded_calls import RecordedCall
+from .recording import Recording
 
 
 class ViewItems:

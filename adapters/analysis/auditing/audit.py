@@ -1,8 +1,10 @@
 """Reads the whole history of a session in order: blocks with their status, calls and decisions."""
 
 from bisect import bisect_left, bisect_right
+from collections import deque
 from collections.abc import Iterator, Sequence
 from functools import cached_property
+from operator import attrgetter
 from typing import cast
 
 from ....domain.compaction import MAIN_LINEAGE
@@ -21,16 +23,16 @@ from ....projections.audit_entries import (
     place_decisions,
 )
 from ....projections.block_statuses import StatusIndex, ViewEpoch, list_view_epochs
-from ....projections.replay.call_numbers import NumberedCall
+from ....projections.replay.recorded_calls import RecordedCall
 from ....projections.view_content import Coordinate, RecordedEvent
 from ...runtime.sessions.block_lookup import make_recalled
 from ...runtime.sessions.stored_session import StoredSession
 from ...storage.compaction_sizes import measure_compactions
 from ...storage.event_log.storage_errors import translate_storage_errors
 from ...storage.view_reader import ViewReader
-from .call_index import find_calls
+from ..replaying.recordings import read_calls, read_decisions
 from .diffs import list_boundaries
-from .sent_views import SentViews, find_witness
+from .sent_views import SentViews
 
 _PAGE_EVENTS = 500
 
@@ -63,11 +65,8 @@ class Audit:
     @cached_property
     def decisions(self) -> tuple[Event, ...]:
         """All decisions on the lineage, including those that it inherits."""
-        at = self.coordinate
-        session = self.session
-        chain = self._store.find_lineage_chain(session.namespace, session.key, at.lineage)
-        log = self._store.read(chain, Ranges.span(1, at.lineage_version))
-        return tuple(recorded.event for recorded in log)
+        lineage, version = self.coordinate.lineage, self.coordinate.lineage_version
+        return tuple(read_decisions(self.session, lineage)[:version])
 
     @property
     def compaction_numbers(self) -> dict[int, int]:
@@ -96,9 +95,9 @@ class Audit:
         return StatusIndex(self.view_epochs, self.retractions, self.position)
 
     @cached_property
-    def calls(self) -> Sequence[NumberedCall]:
+    def calls(self) -> Sequence[RecordedCall]:
         """All calls in the log, in order; the first has number 1."""
-        return find_calls(self.session).read_calls()
+        return read_calls(self.session)
 
     def read_between(self, first: int = 1, last: int | None = None) -> Iterator[AuditEntry]:
         """Yield what happened between two positions, both included; up to the end without `last`.
@@ -117,27 +116,26 @@ class Audit:
 
     def _read_entries(self, first: int, last: int) -> Iterator[AuditEntry]:
         placed = place_decisions(self.decisions, self.position)
-        decisions = [one for one in placed if first <= one.position <= last]
+        decisions = deque(one for one in placed if first <= one.position <= last)
+        calls = deque(self._list_calls(first, last))
         views = SentViews(self._store, self.session.namespace, self.session.key)
         for begin in range(first, last + 1, _PAGE_EVENTS):
-            end = min(last, begin + _PAGE_EVENTS - 1)
-            page = self._store.read(self._chain, Ranges.span(begin, end))
-            calls = list(self._read_calls(begin, end, views))
-            for recorded in page:
+            page = Ranges.span(begin, min(last, begin + _PAGE_EVENTS - 1))
+            for recorded in self._store.read(self._chain, page):
                 if (entry := self._make_entry(recorded)) is not None:
                     yield entry
-                while calls and _get_place(calls[0]) == recorded.position:
-                    call = calls.pop(0)
+                while calls and calls[0].last_seen_position == recorded.position:
+                    call = views.describe(calls.popleft())
                     while decisions and self._comes_before(decisions[0], call):
-                        yield decisions.pop(0)
+                        yield decisions.popleft()
                     yield call
                 while decisions and decisions[0].position == recorded.position:
-                    yield decisions.pop(0)
+                    yield decisions.popleft()
 
     def _comes_before(self, decision: AuditedDecision, call: ModelCallEntry) -> bool:
-        """Return whether a decision at the same position was made before the call was sent."""
-        if decision.position != _get_place(call):
-            return decision.position < _get_place(call)
+        """Return whether a decision was made before the call was sent."""
+        if decision.position != call.last_seen_position:
+            return decision.position < call.last_seen_position
         reported = call.reported
         if reported and reported.fingerprint and reported.lineage == self.coordinate.lineage:
             # A call that cutbank served names its lineage version.
@@ -165,28 +163,19 @@ class Audit:
     @cached_property
     def _records(self) -> frozenset[int]:
         """The positions of the newest records of the calls that the audit includes."""
-        records = (call.record for call in self.calls if self._is_included(call))
+        records = (call.report for call in self.calls if self._is_included(call))
         return frozenset(record.originator_version for record in records if record)
 
-    def _is_included(self, call: NumberedCall) -> bool:
+    def _is_included(self, call: RecordedCall) -> bool:
         """Return whether the log held any part of the call at the coordinate."""
-        at = [*call.answer[:1], *([call.record.originator_version] if call.record else [])]
-        return call.last_seen_position <= self.position and min(at) <= self.position
+        return max(call.last_seen_position, call.first_position) <= self.position
 
-    def _read_calls(self, first: int, last: int, views: SentViews) -> Iterator[ModelCallEntry]:
-        """Yield the calls whose newest visible position is in this range."""
-        calls = self.calls
-        begin = bisect_left(calls, first, key=lambda call: call.last_seen_position)
-        end = bisect_right(calls, last, key=lambda call: call.last_seen_position)
-        included = {
-            number: call
-            for number, call in enumerate(calls[begin:end], start=begin + 1)
-            if self._is_included(call)
-        }
-        wanted = Ranges.of(map(find_witness, included.values()))
-        log = {recorded.position: recorded for recorded in self._store.read(self._chain, wanted)}
-        for number, call in included.items():
-            yield views.describe(number, call, log[find_witness(call)].event)
+    def _list_calls(self, first: int, last: int) -> list[RecordedCall]:
+        """Return the calls whose newest visible position is in this range."""
+        place = attrgetter("last_seen_position")
+        begin = bisect_left(self.calls, first, key=place)
+        end = bisect_right(self.calls, last, key=place)
+        return list(filter(self._is_included, self.calls[begin:end]))
 
     def _read_retractions(self, newest: int) -> list[BlocksRetracted]:
         """Return all retractions, oldest first; each names the one before it."""
@@ -215,7 +204,3 @@ def audit(
     with translate_storage_errors(session.log.context.name):
         session.log.check_lineage(lineage)
         return Audit(session, lineage, at, lineage_version)
-
-
-def _get_place(call: ModelCallEntry) -> int:
-    return call.numbered_call.last_seen_position

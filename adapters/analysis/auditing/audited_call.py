@@ -10,11 +10,11 @@ from ....projections.audit_entries import SentView
 from ....projections.history_view import HistoryView
 from ....projections.rendering.catalog import RENDERERS_BY_LABEL, render_view
 from ....projections.rendering.sendable import JsonObject
-from ....projections.replay.call_numbers import NumberedCall
+from ....projections.replay.recorded_calls import RecordedCall
 from ...runtime.sessions.stored_session import StoredSession
 from ...storage.event_log.storage_errors import translate_storage_errors
-from .call_index import find_calls
-from .sent_views import SentViews, find_witness
+from ..replaying.recordings import read_calls
+from .sent_views import SentViews
 
 
 @dataclass(frozen=True)
@@ -72,14 +72,14 @@ def audit_call(
             return _find_call_at(session, at)
         if number is None:
             raise InvalidPositionError("no call was named: give its number, or a handle with `at`")
-        calls = find_calls(session).read_calls()
+        calls = read_calls(session)
         if not calls:
             raise NotFoundError(f"session {session.key!r} tells of no call of a model")
         if not 1 <= number <= len(calls):
             raise NotFoundError(
                 f"session {session.key!r} has no call {number}: they go from 1 to {len(calls)}"
             )
-        return _audit_call(session, number, calls[number - 1])
+        return _audit_call(session, calls[number - 1])
 
 
 def measure_call(reported: ModelCalled | None, estimated: int) -> PromptSize:
@@ -97,26 +97,23 @@ def _find_call_at(session: StoredSession, position: int) -> AuditedCall:
         raise InvalidPositionError(f"#{position} does not exist: the session ends at #{head}")
     event = events.read(chain, Ranges.of([position]))[0].event
     if isinstance(event, ModelCalled):
-        return _audit_call(session, None, NumberedCall(event.position, (), event))
-    for number, call in enumerate(find_calls(session).read_calls(), start=1):
+        return _audit_call(session, RecordedCall(0, event.position, (), event))
+    for call in read_calls(session):
         if position in call.answer:
-            return _audit_call(session, number, call)
+            return _audit_call(session, call)
     raise InvalidPositionError(
         f"#{position} is neither a model's answer nor the record of a call of one"
     )
 
 
-def _audit_call(session: StoredSession, number: int | None, call: NumberedCall) -> AuditedCall:
-    events = session.log.events
-    chain = events.find_session_chain(session.namespace, session.key)
-    witness = events.read(chain, Ranges.of([find_witness(call)]))[0].event
-    views = SentViews(events, session.namespace, session.key)
-    entry = views.describe(number or 0, call, witness)
+def _audit_call(session: StoredSession, call: RecordedCall) -> AuditedCall:
+    views = SentViews(session.log.events, session.namespace, session.key)
+    entry = views.describe(call)
     return AuditedCall(
-        number,
+        call.number or None,
         call.last_seen_position,
         call.answer,
-        entry.reported,
+        call.report,
         entry.sent_view,
         views.find_view(entry),
     )

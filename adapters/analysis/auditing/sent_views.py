@@ -7,21 +7,18 @@ from eventsourcing.persistence import MapperDeserialisationError, PersistenceErr
 
 from ....domain.compaction import MAIN_LINEAGE, RECORDED_LINEAGE
 from ....domain.errors import NotFoundError
-from ....domain.event import Event
 from ....domain.ranges import Ranges
 from ....domain.session import derive_session_id
 from ....domain.session_events import (
-    BlockAppended,
     BlocksRetracted,
     ModelCalled,
     RequestSettingsSet,
     SystemPromptSet,
-    ToolCalled,
     ToolsSet,
 )
 from ....projections.audit_entries import ModelCallEntry, RequestProof, SentView
 from ....projections.history_view import HistoryFold, HistoryView
-from ....projections.replay.call_numbers import NumberedCall
+from ....projections.replay.recorded_calls import RecordedCall
 from ....projections.view_content import Fingerprint, RecordedEvent, estimate_system_and_tools
 from ...storage.event_log.chain import Chain
 from ...storage.event_log.event_store import EventStore
@@ -49,11 +46,6 @@ def find_owners(store: EventStore, namespace: str, key: str) -> dict[UUID, Owner
     return found
 
 
-def find_witness(call: NumberedCall) -> int:
-    """Return the position that identifies a call: its record, else the start of its answer."""
-    return call.record.originator_version if call.record else call.answer[0]
-
-
 class SentViews:
     """The views that calls of one session were sent; it is fastest to ask in call order."""
 
@@ -63,12 +55,12 @@ class SentViews:
         self._owners: dict[UUID, Owner] = {}
         self._views: dict[tuple[Owner, str], _GrowingView] = {}
 
-    def describe(self, number: int, call: NumberedCall, witness: Event) -> ModelCallEntry:
-        """Return what a call was sent; `witness` is the event at `find_witness(call)`."""
-        reported = witness if isinstance(witness, ModelCalled) else None
+    def describe(self, call: RecordedCall) -> ModelCallEntry:
+        """Return what a call was sent."""
+        reported = call.report
         version = reported.lineage_version if reported else None
         recorded = reported.fingerprint if reported else None
-        name = self._find_owner(reported), _find_lineage(witness)
+        name = self._find_owner(reported), _find_lineage(call)
         view = self._views.pop(name, None) or _GrowingView(self.store, *name)
         try:
             view.advance(call.last_seen_position, version)
@@ -80,7 +72,7 @@ class SentViews:
         else:
             self._views[name] = view
             sent = view.check_fingerprint(recorded)
-        return ModelCallEntry(number, call, reported, name[1], version, sent)
+        return ModelCallEntry(call, name[1], version, sent)
 
     def find_view(self, entry: ModelCallEntry) -> HistoryView | None:
         """Return the view of the call described last; None if it cannot be rebuilt."""
@@ -95,15 +87,11 @@ class SentViews:
         return self._owners[reported.originator_id]
 
 
-def _find_lineage(witness: Event) -> str:
+def _find_lineage(call: RecordedCall) -> str:
     """Return the lineage whose view a call saw; of an imported call, what its source recorded."""
-    match witness:
-        case ModelCalled(lineage=lineage):
-            return lineage
-        case BlockAppended(block=block) | ToolCalled(block=block) if block.origin is not None:
-            return RECORDED_LINEAGE
-        case _:
-            return MAIN_LINEAGE
+    if call.report:
+        return call.report.lineage
+    return RECORDED_LINEAGE if call.is_imported else MAIN_LINEAGE
 
 
 class _GrowingView:

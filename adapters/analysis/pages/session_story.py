@@ -46,7 +46,7 @@ class PageCall:
 
     @property
     def last_seen_position(self) -> int:
-        return self.entry.numbered_call.last_seen_position
+        return self.entry.last_seen_position
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from ....domain.hooks import CompactionEventKind
 from ....domain.policies.policy import Policy
 from ....domain.ranges import Ranges
 from ....projections.replay.policy_decider import ContinuedLineage, PolicyDecider
-from ....projections.replay.recording import RecordedCall
+from ....projections.replay.recorded_calls import RecordedCall
 from ....projections.replay.replay_fold import ReplayFold
 from ....projections.view_content import RecordedEvent
 from ...runtime.compaction.event_sink import CompactionEventSink

@@ -12,8 +12,8 @@ from ....projections.audit_entries import ModelCallEntry, SentView, find_source_
 from ....projections.read_models.timestamps import format_timestamp
 from ...analysis.auditing.audit import Audit
 from ...analysis.auditing.audited_call import AuditedCall, audit_call, measure_call
-from ...analysis.auditing.call_index import find_calls
 from ...analysis.auditing.diffs import find_compaction_number
+from ...analysis.replaying.recordings import read_calls
 from ...runtime.sessions.stored_session import StoredSession
 from ..command_line.blocks import parse_handle
 from ..command_line.printing import INDENT, format_count, pick, print_json, print_text
@@ -29,7 +29,7 @@ def find_call(session: StoredSession, word: str) -> AuditedCall:
     if word.strip().startswith("#"):
         return audit_call(session, at=parse_handle(word, _fail_if_asked))
     if word.strip().lower() == "last":
-        return audit_call(session, len(find_calls(session).read_calls()))
+        return audit_call(session, len(read_calls(session)))
     if not _NUMBER.fullmatch(word.strip()):
         raise InvalidSettingError(f"{word!r} is not a call: write 12, last, or '#12'")
     return audit_call(session, int(word))

@@ -5,12 +5,10 @@ from typing import Any
 import pytest
 from clock import Clock
 from hypothesis import given
-from hypothesis import strategies as st
 from lived import LIMIT, POLICY, Act, acts, exchange, live
 
 import cutbank
 from cutbank import Block, CompactionOptions, NotFoundError, Ranges, StoredSession
-from cutbank.adapters.analysis.auditing import lineages
 from cutbank.adapters.analysis.auditing.lineages import list_session_lineages, read_lineage_trees
 from cutbank.adapters.analysis.replaying.recordings import read_decisions, read_recording
 from cutbank.domain.compaction_events import BoundaryActivated, CompactionReverted
@@ -132,12 +130,9 @@ def test_all_that_left_stands_in_one_place_and_every_boundary_is_told_once(what:
                 assert node.new_blocks | node.inherited_blocks == node.covers
 
 
-@given(acts, st.integers(1, 3))
-def test_the_first_call_is_the_first_of_all_calls_that_was_sent_it(
-    what: list[Act], few: int
-) -> None:
-    with pytest.MonkeyPatch.context() as patch, cutbank.open(":memory:", clock=Clock()) as store:
-        patch.setattr(lineages, "CALLS_PER_READ", few)
+@given(acts)
+def test_the_first_call_is_the_first_of_all_calls_that_was_sent_it(what: list[Act]) -> None:
+    with cutbank.open(":memory:", clock=Clock()) as store:
         session = live(store.session("s"), what)
         calls = read_recording(session).calls
 
@@ -154,9 +149,8 @@ def test_the_first_call_is_the_first_of_all_calls_that_was_sent_it(
 
 
 def test_calls_that_were_sent_an_older_view_later_are_not_the_first_that_saw_a_boundary(
-    session: StoredSession, monkeypatch: pytest.MonkeyPatch
+    session: StoredSession,
 ) -> None:
-    monkeypatch.setattr(lineages, "CALLS_PER_READ", 2)
     compacted(session, 6)
     for number in range(5):
         session.append(Block.user("Go on."))

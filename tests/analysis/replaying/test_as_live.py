@@ -30,7 +30,8 @@ from cutbank.domain.item import Item, order_for_view
 from cutbank.domain.policies.policy import Policy, is_due
 from cutbank.domain.window import Plan, Window
 from cutbank.projections.replay.policy_decider import PolicyDecider
-from cutbank.projections.replay.recording import RecordedCall, Recording
+from cutbank.projections.replay.recorded_calls import RecordedCall
+from cutbank.projections.replay.recording import Recording
 from cutbank.projections.replay.replay import (
     NeverDecider,
     RecordedDecider,
