@@ -171,8 +171,8 @@ def test_what_the_script_marks_is_what_a_call_was_sent(what: list[Act]) -> None:
             without_a_word = set(hidden) - {one.position for one in replaced}
             marked = [
                 block.position
-                for number, block in enumerate(story.blocks)
-                if _fate(document, str(told.number), number)
+                for block in story.blocks
+                if _fate(document, str(told.number), block.position)
                 in {"visible", "pinned", "trimmed", "hidden"}
                 and block.position not in without_a_word
             ]
@@ -180,15 +180,15 @@ def test_what_the_script_marks_is_what_a_call_was_sent(what: list[Act]) -> None:
             assert told.tokens == view.tokens
 
 
-def _fate(document: dict[str, Any], call: str, number: int) -> str:
+def _fate(document: dict[str, Any], call: str, position: int) -> str:
     """The rule of the page's script, in Python."""
-    seen, index, sees = document["calls"][call]
+    sees, index = document["calls"][call]
     fates = {} if index is None else document["boundaries"][index]
 
     def within(runs: list[list[int]]) -> bool:
-        return any(first <= number <= last for first, last in runs)
+        return any(first <= position <= last for first, last in runs)
 
-    if number >= seen:
+    if position > sees:
         return "not yet said"
     if any(at <= sees and within(runs) for at, runs in document["retracted"]):
         return "retracted"
