@@ -8,6 +8,7 @@ from typing import Any
 from ...domain.blocks import UNSENT_KINDS
 from ...domain.compaction import CompactionState
 from ...domain.compaction_events import CompactBoundary, Summary
+from ...domain.event import Event
 from ...domain.item import Item, MessageRuns
 from ...domain.ranges import Ranges
 from ...domain.session_events import (
@@ -99,6 +100,20 @@ def _ignore_call(_: ModelCalled) -> None:
     """Ignore recorded calls: they saw other views, and say nothing about the size of this one."""
 
 
+RecordedBoundary = tuple[CompactBoundary, Summary | None]
+
+
+def collect_boundaries(decisions: Iterable[Event]) -> dict[int, RecordedBoundary]:
+    """Return the boundaries of a lineage with their summaries, by number."""
+    found: dict[int, RecordedBoundary] = {}
+    for event in decisions:
+        if isinstance(event, CompactBoundary):
+            found[event.originator_version] = event, None
+        elif isinstance(event, Summary) and event.boundary in found:
+            found[event.boundary] = found[event.boundary][0], event
+    return found
+
+
 @dataclass
 class ReplayFold:
     """A view that is advanced event by event, and restarted at each boundary.
@@ -115,7 +130,8 @@ class ReplayFold:
 
     def __post_init__(self) -> None:
         self.history = HistoryFold(sees=_ignore_call)
-        self._drawn: dict[int, tuple[CompactBoundary, Summary | None]] = {}
+        self.boundaries: dict[int, RecordedBoundary] = {}
+        """Those that views can begin at, by number."""
         self._effective_from = 0
         self._retracted = Ranges()
         self._items = ViewItems()
@@ -185,9 +201,6 @@ class ReplayFold:
 
     # Boundaries
 
-    def add_boundary(self, boundary: CompactBoundary, summary: Summary | None) -> None:
-        self._drawn[boundary.originator_version] = boundary, summary
-
     def find_leaving(self, boundary: CompactBoundary) -> Ranges:
         """Return the blocks of the view that are not in it from `boundary` on."""
         entries = self.history.entries.values()
@@ -220,7 +233,7 @@ class ReplayFold:
             self._begin_at(self.history.boundary.previous or 0, position)
 
     def _begin_at(self, number: int, position: int) -> None:
-        boundary, summary = self._drawn[number] if number else (None, None)
+        boundary, summary = self.boundaries[number] if number else (None, None)
         # A stored summary has a digest keyed by the database's secret; this one has no key.
         digest = blake2b(encode_text(summary.text), digest_size=16).digest() if summary else b""
         effective = self._effective_from if number else 0
@@ -241,7 +254,7 @@ class ReplayFold:
         self._summary_tokens = summary.tokens if summary else 0
 
     def resume(self, position: int, state: CompactionState, version: int) -> None:
-        """Continue a lineage at a position, given that all its boundaries were added."""
+        """Continue a lineage at a position, given that all its boundaries are known."""
         self.advance(position)
         self.version = version
         if state.active:

@@ -125,12 +125,17 @@ def store_lineage(session: StoredSession, lineage: str, decisions: Sequence[Even
 
     Raises ConflictError if another process has begun one of that name meanwhile.
     """
+    try:
+        save_decisions(session, lineage, decisions)
+    except IntegrityError:
+        raise _make_conflict(session, lineage) from None
+
+
+def save_decisions(session: StoredSession, lineage: str, decisions: Sequence[Event]) -> None:
+    """Append decisions to a lineage. Raises IntegrityError if it has other ones by now."""
     events = session.log.events
     with events.lock_streams(derive_lineage_id(session.namespace, session.key, lineage)):
-        try:
-            events.save(*decisions)
-        except IntegrityError:
-            raise _make_conflict(session, lineage) from None
+        events.save(*decisions)
 
 
 def _make_conflict(session: StoredSession, lineage: str) -> ConflictError:

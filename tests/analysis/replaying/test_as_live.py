@@ -296,7 +296,7 @@ def test_a_late_result_stands_beside_its_carried_call_before_a_block_pinned_sinc
     result = session.append(ToolResult(tool_call_id="c", content="found")).last
     fold = ReplayFold(read_recording(session), MAIN_LINEAGE)
     fold.advance(compacted_at)
-    fold.add_boundary(boundary, session.view().summary)
+    fold.boundaries[boundary.originator_version] = boundary, session.view().summary
     fold.serve(boundary.originator_version, boundary.originator_version)
 
     fold.advance(pinned_at)
