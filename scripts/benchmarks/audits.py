@@ -7,9 +7,9 @@ from random import Random
 
 import cutbank
 from cutbank import CompactionOptions, StoredSession
-from cutbank.adapters.analysis.auditing.audited_call import AuditedCall
 from cutbank.adapters.analysis.replaying.recordings import read_calls
 from cutbank.adapters.runtime.sessions.session_store import open_store
+from cutbank.projections.audit_entries import AuditedCall
 
 from .figure import Figure, Found, Options
 from .timing import alone, elapsed

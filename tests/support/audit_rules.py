@@ -51,12 +51,11 @@ def check_calls(session: StoredSession, audit: Audit, sent: Sent) -> None:
     replayed = read_recording(session).calls
     asked = [one for one in audit.read_between() if isinstance(one, ModelCallEntry)]
     assert [(call.number, call.last_seen_position, call.answer) for call in replayed] == [
-        (one.number, one.numbered_call.last_seen_position, one.numbered_call.answer)
-        for one in asked
+        (one.number, one.last_seen_position, one.answer) for one in asked
     ]
     for one in asked:
         call = cutbank.audit_call(session, one.number)
-        assert call.shown == one.sent_view
+        assert call.shown == one.shown
         reported = call.reported
         assert reported == one.reported
         if reported is None or reported.fingerprint is None:

@@ -8,13 +8,14 @@ from operator import attrgetter
 from typing import cast
 
 from ....domain.compaction import MAIN_LINEAGE
-from ....domain.errors import InvalidPositionError
+from ....domain.errors import InvalidPositionError, NotFoundError
 from ....domain.event import Event
 from ....domain.ranges import Ranges
 from ....domain.session_events import BlocksRetracted, ModelCalled, ToolReturned
 from ....domain.token_estimate import PromptSizeChange
 from ....projections.audit_entries import (
     AuditedBlock,
+    AuditedCall,
     AuditedDecision,
     AuditedEvent,
     AuditEntry,
@@ -204,3 +205,51 @@ def audit(
     with translate_storage_errors(session.log.context.name):
         session.log.check_lineage(lineage)
         return Audit(session, lineage, at, lineage_version)
+
+
+def audit_call(
+    session: StoredSession, number: int | None = None, *, at: int | None = None
+) -> AuditedCall:
+    """Return what one call of a model was sent: rebuilt, and proved by its fingerprint.
+
+    `number` counts calls from 1 on, as `audit` and replays do; `at` is the position of the call's
+    record, or of a block of its answer. `shown.proof` tells whether the view is what was sent,
+    `request()` returns the body. Raises NotFoundError if there is no such call, and
+    InvalidPositionError if `at` names none.
+    """
+    with translate_storage_errors(session.log.context.name):
+        if at is not None:
+            return _find_call_at(session, at)
+        if number is None:
+            raise InvalidPositionError("no call was named: give its number, or a handle with `at`")
+        calls = read_calls(session)
+        if not calls:
+            raise NotFoundError(f"session {session.key!r} tells of no call of a model")
+        if not 1 <= number <= len(calls):
+            raise NotFoundError(
+                f"session {session.key!r} has no call {number}: they go from 1 to {len(calls)}"
+            )
+        return _audit_call(session, calls[number - 1])
+
+
+def _find_call_at(session: StoredSession, position: int) -> AuditedCall:
+    events = session.log.events
+    chain = events.find_session_chain(session.namespace, session.key)
+    head = events.read_head(chain)[0]
+    if not 1 <= position <= head:
+        raise InvalidPositionError(f"#{position} does not exist: the session ends at #{head}")
+    event = events.read(chain, Ranges.of([position]))[0].event
+    if isinstance(event, ModelCalled):
+        return _audit_call(session, RecordedCall(0, event.position, (), event))
+    for call in read_calls(session):
+        if position in call.answer:
+            return _audit_call(session, call)
+    raise InvalidPositionError(
+        f"#{position} is neither a model's answer nor the record of a call of one"
+    )
+
+
+def _audit_call(session: StoredSession, call: RecordedCall) -> AuditedCall:
+    views = SentViews(session.log.events, session.namespace, session.key)
+    entry = views.describe(call)
+    return AuditedCall(call, call.report, entry.lineage, entry.shown, views.find_view(entry))

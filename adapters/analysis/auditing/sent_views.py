@@ -72,7 +72,7 @@ class SentViews:
         else:
             self._views[name] = view
             sent = view.check_fingerprint(recorded)
-        return ModelCallEntry(call, name[1], version, sent)
+        return ModelCallEntry(call, reported, name[1], sent)
 
     def find_view(self, entry: ModelCallEntry) -> HistoryView | None:
         """Return the view of the call described last; None if it cannot be rebuilt."""

@@ -122,7 +122,7 @@ def make_page_data(story: PageStory, selection: PageSelection) -> dict[str, Any]
     numbers = {key: number for number, key in enumerate(story.boundaries)}
     return {
         "calls": {
-            call.number: [
+            call.entry.number: [
                 call.entry.last_seen_position,
                 numbers.get(call.boundary) if call.boundary else None,
             ]
@@ -183,10 +183,11 @@ def _list_facts(story: PageStory) -> Iterator[tuple[str, str]]:
         yield "Model", ", ".join(f"{name} ({format_plural(n, 'call')})" for name, n in models)
     if not story.calls:
         return
+    sizes = [call.entry.size for call in story.calls]
     prompts = [
         f"{sum(numbers):,} tokens in {format_plural(len(numbers), 'call')}, {basis}"
         for basis in SizeBasis
-        if (numbers := [call.tokens for call in story.calls if call.size.basis is basis])
+        if (numbers := [size.tokens for size in sizes if size.basis is basis])
     ]
     if written := sum(call.usage.output or 0 for call in reports if call.usage):
         prompts.append(f"{written:,} tokens written, reported")

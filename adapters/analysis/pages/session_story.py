@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from ....domain.compaction import MAIN_LINEAGE
 from ....domain.ranges import Ranges
 from ....domain.settlement import BlockStatus
-from ....domain.token_estimate import PromptSize
 from ....projections.audit_entries import AuditedBlock, ModelCallEntry
 from ....projections.block_statuses import compute_status_ranges
 from ....projections.history_view import HistoryView
@@ -14,7 +13,6 @@ from ....projections.lineage_tree import BoundaryNode, LineageTree
 from ....projections.view_diff import ViewDiff
 from ...runtime.sessions.stored_session import StoredSession
 from ..auditing.audit import Audit
-from ..auditing.audited_call import measure_call
 from ..auditing.diffs import compare, read_fact_log
 from ..auditing.lineages import list_session_lineages, read_lineage_trees
 
@@ -30,18 +28,9 @@ class PageCall:
     """A call of the model, and the view that it was sent."""
 
     entry: ModelCallEntry
-    size: PromptSize
     summary_tokens: int
     boundary: BoundaryKey | None
     """The boundary that the view starts at; None if the view was all of the log."""
-
-    @property
-    def number(self) -> int:
-        return self.entry.number
-
-    @property
-    def tokens(self) -> int:
-        return self.size.tokens
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,11 +96,10 @@ def read_page_story(session: StoredSession, lineage: str | None = None) -> PageS
 
 
 def _make_call(entry: ModelCallEntry, nodes: Mapping[BoundaryKey, BoundaryNode]) -> PageCall:
-    number = entry.sent_view.boundary
+    number = entry.shown.boundary
     node = nodes.get((entry.lineage, number)) if number else None
     return PageCall(
         entry,
-        size=measure_call(entry.reported, entry.sent_view.tokens),
         summary_tokens=node.summary.tokens if node and node.summary else 0,
         boundary=(node.lineage if node else entry.lineage, number) if number else None,
     )
