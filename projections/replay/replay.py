@@ -17,10 +17,11 @@ from ...domain.event import Event
 from ...domain.fidelity.rows import ViewSegment
 from ...domain.ranges import Ranges
 from ...domain.session_events import ModelCalled
+from ..block_statuses import collect_boundaries
 from ..history_view import HistoryView
 from .recorded_calls import RecordedCall
 from .recording import Recording
-from .replay_fold import ReplayFold, collect_boundaries
+from .replay_fold import ReplayFold
 
 
 @dataclass(frozen=True, slots=True)

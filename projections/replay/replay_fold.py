@@ -7,8 +7,7 @@ from typing import Any
 
 from ...domain.blocks import UNSENT_KINDS
 from ...domain.compaction import CompactionState
-from ...domain.compaction_events import CompactBoundary, Summary
-from ...domain.event import Event
+from ...domain.compaction_events import CompactBoundary
 from ...domain.item import Item, MessageRuns
 from ...domain.ranges import Ranges
 from ...domain.session_events import (
@@ -21,6 +20,7 @@ from ...domain.session_events import (
     SystemPromptSet,
     ToolsSet,
 )
+from ..block_statuses import RecordedBoundary
 from ..compaction_window import make_item, make_items
 from ..history_view import HistoryFold, HistoryView
 from ..view_content import (
@@ -98,20 +98,6 @@ _ITEM_CHANGING_EVENTS = frozenset(
 
 def _ignore_call(_: ModelCalled) -> None:
     """Ignore recorded calls: they saw other views, and say nothing about the size of this one."""
-
-
-RecordedBoundary = tuple[CompactBoundary, Summary | None]
-
-
-def collect_boundaries(decisions: Iterable[Event]) -> dict[int, RecordedBoundary]:
-    """Return the boundaries of a lineage with their summaries, by number."""
-    found: dict[int, RecordedBoundary] = {}
-    for event in decisions:
-        if isinstance(event, CompactBoundary):
-            found[event.originator_version] = event, None
-        elif isinstance(event, Summary) and event.boundary in found:
-            found[event.boundary] = found[event.boundary][0], event
-    return found
 
 
 @dataclass

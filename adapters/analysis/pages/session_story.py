@@ -13,7 +13,7 @@ from ....projections.lineage_tree import BoundaryNode, LineageTree
 from ....projections.view_diff import ViewDiff
 from ...runtime.sessions.stored_session import StoredSession
 from ..auditing.audit import Audit
-from ..auditing.diffs import compare, read_fact_log
+from ..auditing.diffs import diff, read_fact_log
 from ..auditing.lineages import list_session_lineages, read_lineage_trees
 
 MAX_COMPARED_BOUNDARIES = 60
@@ -123,7 +123,7 @@ def _read_boundaries(
         yield PageBoundary(
             lineage=node.lineage,
             node=node,
-            diff=compare(session, node.number, tree.lineage, log=log) if is_compared else None,
+            diff=diff(session, node.number, lineage=tree.lineage, log=log) if is_compared else None,
             statuses=compute_status_ranges(node.boundary, node.summary, retracted, upto),
             compaction_number=count,
         )

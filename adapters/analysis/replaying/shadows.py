@@ -14,9 +14,10 @@ from ....domain.errors import InvalidSettingError
 from ....domain.hooks import CompactionEventKind
 from ....domain.policies.policy import Policy
 from ....domain.ranges import Ranges
+from ....projections.block_statuses import collect_boundaries
 from ....projections.replay.policy_decider import PolicyDecider
 from ....projections.replay.recorded_calls import RecordedCall
-from ....projections.replay.replay_fold import ReplayFold, collect_boundaries
+from ....projections.replay.replay_fold import ReplayFold
 from ....projections.view_content import RecordedEvent
 from ...runtime.compaction.event_sink import CompactionEventSink
 from ...runtime.compaction.options import LoopOptions
