@@ -2,16 +2,18 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from itertools import combinations, zip_longest
+from itertools import combinations
 
 from ...domain.compaction import derive_lineage_id
-from ...domain.compaction_events import CompactBoundary, Summary
+from ...domain.compaction_events import CompactBoundary
 from ...domain.errors import CutbankError
 from ...domain.ranges import Ranges
 from ...domain.session_events import BlockEvent, BlocksRetracted, ModelCalled
-from ...projections.view_content import find_parted_pairs
+from ...projections.block_statuses import collect_boundaries
+from ...projections.view_content import RecordedEvent, find_parted_pairs
 from ..runtime.sessions.session_store import SessionStore
 from ..runtime.sessions.stored_session import StoredSession
+from ..storage.event_log.chain import StreamSegment
 from ..storage.event_log.event_store import EventStore
 from ..storage.event_log.storage_errors import translate_storage_errors
 from ..storage.event_log.stored_row import Stream
@@ -78,51 +80,58 @@ class _SessionVerifier:
             yield from self._check_lineage(lineage)
         yield from self._check_fingerprints()
 
+    def _check_stream(
+        self, segment: StreamSegment, lineage: str | None = None
+    ) -> Iterator[Violation | RecordedEvent]:
+        """Yield the readable events of a stream, and what is wrong with it.
+
+        Every event has to be present, in order, readable and unchanged.
+        """
+        if lineage is None:
+            is_own = segment.originator_id == self.session.log.id
+        else:
+            is_own = segment.originator_id == derive_lineage_id(*self.name, lineage)
+        stream = Stream(segment.originator_id, *self.name, lineage)
+        guard = make_guard(self.store, stream) if is_own else None
+        for row, recorded, problems in check_stream(
+            self.store, segment.originator_id, segment.first, segment.last, guard
+        ):
+            self.report.positions += is_own and lineage is None
+            for complaint in problems:
+                yield self._make_violation("log", complaint, row.originator_version, lineage)
+            if recorded:
+                yield recorded
+
     def _check_log(self) -> Iterator[Violation]:
-        """Check that every event is present, in order, readable and unchanged."""
         blocks: list[int] = []
-        own = Stream(self.session.log.id, *self.name, None)
         for segment in self.chain.segments:
-            is_own = segment.originator_id == own.originator_id
-            guard = make_guard(self.store, own) if is_own else None
-            for checked in check_stream(
-                self.store, segment.originator_id, segment.first, segment.last, guard
-            ):
-                at = checked.row.originator_version
-                self.report.positions += is_own
-                for complaint in checked.problems:
-                    yield self._make_violation("log", complaint, at)
-                match checked.recorded and checked.recorded.event:
+            for found in self._check_stream(segment):
+                if isinstance(found, Violation):
+                    yield found
+                    continue
+                match found.event:
                     case BlocksRetracted() as retraction:
                         self.retractions.append(retraction)
                     case ModelCalled(fingerprint=str()) as call:
                         self.calls.append(call)
                     case event if isinstance(event, BlockEvent):
-                        blocks.append(at)
+                        blocks.append(found.position)
                     case _:
                         pass
         self.blocks = Ranges.of(blocks)
 
     def _check_lineage(self, lineage: str) -> Iterator[Violation]:
         chain = self.store.find_lineage_chain(*self.name, lineage)
-        version, _ = self.store.read_lineage_state(chain)
         for own in chain.segments[-1:]:
-            stream = Stream(own.originator_id, *self.name, lineage)
-            is_own = stream.originator_id == derive_lineage_id(*self.name, lineage)
-            guard = make_guard(self.store, stream) if is_own else None
-            for row, _, problems in check_stream(
-                self.store, own.originator_id, own.first, own.last, guard
-            ):
-                for complaint in problems:
-                    yield self._make_violation("log", complaint, row.originator_version, lineage)
+            found = self._check_stream(own, lineage)
+            yield from (one for one in found if isinstance(one, Violation))
+        version = self.store.read_lineage_state(chain)[0]
         log = self.store.read(chain, Ranges.span(1, version)) if version else []
-        events = [recorded.event for recorded in log]
-        for boundary, summary in zip_longest(events, events[1:]):
-            if isinstance(boundary, CompactBoundary):
-                self.report.boundaries += 1
-                covers = summary.covers if isinstance(summary, Summary) else Ranges()
-                for found in self._check_coverage(boundary, covers):
-                    yield replace(found, lineage=lineage)
+        for boundary, summary in collect_boundaries([one.event for one in log]).values():
+            self.report.boundaries += 1
+            covers = summary.covers if summary else Ranges()
+            for violation in self._check_coverage(boundary, covers):
+                yield replace(violation, lineage=lineage)
         reader = ViewReader(self.store, *self.name, lineage)
         states = (self.store.read_lineage_state(chain, at)[1] for at in range(1, version + 1))
         switches = {one.effective_from for one in states if 0 < one.effective_from <= self.head}
@@ -139,19 +148,17 @@ class _SessionVerifier:
             if retraction.originator_version <= boundary.after:
                 retracted |= retraction.positions
         statuses = {"kept": boundary.kept, "hidden": boundary.hidden, "summarised": covers}
-        for one, other in combinations(statuses, 2):
-            if both := statuses[one] & statuses[other] & blocks:
-                yield self._make_violation(
-                    "coverage", f"{name}: {both} is both {one} and {other}", both.runs[0][0]
-                )
-        if forgotten := blocks - boundary.kept - boundary.hidden - covers - retracted:
-            yield self._make_violation(
-                "coverage", f"{name} forgot {forgotten}", forgotten.runs[0][0]
-            )
-        if served := boundary.kept & retracted & blocks:
-            yield self._make_violation(
-                "coverage", f"{name} keeps retracted {served}", served.runs[0][0]
-            )
+        wrong = [
+            (both, f": {both} is both {one} and {other}")
+            for one, other in combinations(statuses, 2)
+            if (both := statuses[one] & statuses[other] & blocks)
+        ]
+        forgotten = blocks - boundary.kept - boundary.hidden - covers - retracted
+        served = boundary.kept & retracted & blocks
+        wrong += [(forgotten, f" forgot {forgotten}"), (served, f" keeps retracted {served}")]
+        for where, what in wrong:
+            if where:
+                yield self._make_violation("coverage", f"{name}{what}", where.runs[0][0])
 
     def _check_fingerprints(self) -> Iterator[Violation]:
         owners = find_owners(self.store, *self.name)

@@ -3,7 +3,7 @@
 from bisect import bisect_left, bisect_right
 from collections import deque
 from collections.abc import Iterator, Sequence
-from functools import cached_property
+from functools import cache, cached_property
 from operator import attrgetter
 from typing import cast
 
@@ -57,7 +57,8 @@ class Audit:
         self._open = frozenset(state.open_calls.values())
         self.turns, self.blocks, self.tokens = state.turn, state.blocks, state.tokens
         self.retractions = self._read_retractions(state.retraction)
-        self._counts: dict[str, dict[int, int]] = {}
+        self.number_compactions = cache(self._number_compactions)
+        """Numbers the compactions of another lineage of the session in the same way."""
 
     @property
     def position(self) -> int:
@@ -74,12 +75,9 @@ class Audit:
         """The number of each compaction, from 1 on, by the version of its boundary."""
         return self.number_compactions(self.coordinate.lineage)
 
-    def number_compactions(self, lineage: str) -> dict[int, int]:
-        """Number the compactions of another lineage of the session in the same way."""
-        if lineage not in self._counts:
-            boundaries = list_boundaries(self.session, lineage)
-            self._counts[lineage] = {number: count for count, number in enumerate(boundaries, 1)}
-        return self._counts[lineage]
+    def _number_compactions(self, lineage: str) -> dict[int, int]:
+        boundaries = list_boundaries(self.session, lineage)
+        return {number: count for count, number in enumerate(boundaries, 1)}
 
     @cached_property
     def sizes(self) -> dict[int, PromptSizeChange]:
