@@ -1,10 +1,11 @@
 """Checks invariants 1 to 3, and every fingerprint, on stored data."""
 
+from collections import deque
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from itertools import combinations
+from uuid import UUID
 
-from ...domain.compaction import derive_lineage_id
+from ...domain.compaction import MAIN_LINEAGE, derive_lineage_id
 from ...domain.compaction_events import CompactBoundary
 from ...domain.errors import CutbankError
 from ...domain.ranges import Ranges
@@ -42,7 +43,7 @@ def verify(
         if progress:
             progress(done, len(sessions))
         with translate_storage_errors(store.name):
-            report.violations += _SessionVerifier(store.events, one, report).find_violations()
+            _SessionVerifier(store.events, one, report).check()
         report.sessions += 1
     if session is None:
         with translate_storage_errors(store.name):
@@ -61,6 +62,8 @@ def _check_catalog(store: EventStore) -> Iterator[Violation]:
 
 
 class _SessionVerifier:
+    """Checks one session, and adds what it finds to a report."""
+
     def __init__(
         self, store: EventStore, session: StoredSession, report: VerificationReport
     ) -> None:
@@ -74,74 +77,68 @@ class _SessionVerifier:
         self.retractions: list[BlocksRetracted] = []
         self.calls: list[ModelCalled] = []
 
-    def find_violations(self) -> Iterator[Violation]:
-        yield from self._check_log()
-        for lineage in self.session.log.lineages or ["main"]:
-            yield from self._check_lineage(lineage)
-        yield from self._check_fingerprints()
+    def check(self) -> None:
+        self._check_log()
+        for lineage in self.session.log.lineages or [MAIN_LINEAGE]:
+            self._check_lineage(lineage)
+        self._check_fingerprints()
+
+    def _complain(
+        self, rule: str, what: str, position: int | None = None, lineage: str | None = None
+    ) -> None:
+        self.report.violations.append(Violation(self.session.key, rule, what, lineage, position))
 
     def _check_stream(
-        self, segment: StreamSegment, lineage: str | None = None
-    ) -> Iterator[Violation | RecordedEvent]:
-        """Yield the readable events of a stream, and what is wrong with it.
+        self, stream: StreamSegment, own_id: UUID, lineage: str | None
+    ) -> Iterator[RecordedEvent | None]:
+        """Yield every event, which has to be there, in order, readable (else None) and unchanged.
 
-        Every event has to be present, in order, readable and unchanged.
+        A stream that the session does not own is not compared with the catalog.
         """
-        if lineage is None:
-            is_own = segment.originator_id == self.session.log.id
-        else:
-            is_own = segment.originator_id == derive_lineage_id(*self.name, lineage)
-        stream = Stream(segment.originator_id, *self.name, lineage)
-        guard = make_guard(self.store, stream) if is_own else None
-        for row, recorded, problems in check_stream(
-            self.store, segment.originator_id, segment.first, segment.last, guard
-        ):
-            self.report.positions += is_own and lineage is None
-            for complaint in problems:
-                yield self._make_violation("log", complaint, row.originator_version, lineage)
-            if recorded:
-                yield recorded
+        id, guard = stream.originator_id, None
+        if id == own_id:
+            guard = make_guard(self.store, Stream(id, *self.name, lineage))
+        for row, event, problems in check_stream(self.store, id, stream.first, stream.last, guard):
+            for problem in problems:
+                self._complain("log", problem, row.originator_version, lineage)
+            yield event
 
-    def _check_log(self) -> Iterator[Violation]:
+    def _check_log(self) -> None:
         blocks: list[int] = []
+        own_id = self.session.log.id
         for segment in self.chain.segments:
-            for found in self._check_stream(segment):
-                if isinstance(found, Violation):
-                    yield found
-                    continue
-                match found.event:
+            for recorded in self._check_stream(segment, own_id, None):
+                self.report.positions += segment.originator_id == own_id
+                match recorded and recorded.event:
                     case BlocksRetracted() as retraction:
                         self.retractions.append(retraction)
                     case ModelCalled(fingerprint=str()) as call:
                         self.calls.append(call)
                     case event if isinstance(event, BlockEvent):
-                        blocks.append(found.position)
+                        blocks.append(event.originator_version)
                     case _:
                         pass
         self.blocks = Ranges.of(blocks)
 
-    def _check_lineage(self, lineage: str) -> Iterator[Violation]:
+    def _check_lineage(self, lineage: str) -> None:
         chain = self.store.find_lineage_chain(*self.name, lineage)
-        for own in chain.segments[-1:]:
-            found = self._check_stream(own, lineage)
-            yield from (one for one in found if isinstance(one, Violation))
+        for segment in chain.segments[-1:]:
+            own_id = derive_lineage_id(*self.name, lineage)
+            deque(self._check_stream(segment, own_id, lineage), maxlen=0)
         version = self.store.read_lineage_state(chain)[0]
         log = self.store.read(chain, Ranges.span(1, version)) if version else []
         for boundary, summary in collect_boundaries([one.event for one in log]).values():
             self.report.boundaries += 1
-            covers = summary.covers if summary else Ranges()
-            for violation in self._check_coverage(boundary, covers):
-                yield replace(violation, lineage=lineage)
+            self._check_coverage(boundary, summary.covers if summary else Ranges(), lineage)
         reader = ViewReader(self.store, *self.name, lineage)
         states = (self.store.read_lineage_state(chain, at)[1] for at in range(1, version + 1))
         switches = {one.effective_from for one in states if 0 < one.effective_from <= self.head}
         for at in sorted({*switches, self.head}):
             open_calls = self.store.read_head(self.chain, at)[1].open_calls.values()
-            for position, complaint in find_parted_pairs(reader.read_view(at), set(open_calls)):
-                yield self._make_violation("pairs", complaint, position, lineage)
+            for position, problem in find_parted_pairs(reader.read_view(at), set(open_calls)):
+                self._complain("pairs", problem, position, lineage)
 
-    def _check_coverage(self, boundary: CompactBoundary, covers: Ranges) -> Iterator[Violation]:
-        name = f"boundary {boundary.originator_version}"
+    def _check_coverage(self, boundary: CompactBoundary, covers: Ranges, lineage: str) -> None:
         blocks = self.blocks & Ranges.span(1, boundary.after)
         retracted = Ranges()
         for retraction in self.retractions:
@@ -153,14 +150,15 @@ class _SessionVerifier:
             for one, other in combinations(statuses, 2)
             if (both := statuses[one] & statuses[other] & blocks)
         ]
-        forgotten = blocks - boundary.kept - boundary.hidden - covers - retracted
-        served = boundary.kept & retracted & blocks
-        wrong += [(forgotten, f" forgot {forgotten}"), (served, f" keeps retracted {served}")]
+        if forgotten := blocks - boundary.kept - boundary.hidden - covers - retracted:
+            wrong.append((forgotten, f" forgot {forgotten}"))
+        if served := boundary.kept & retracted & blocks:
+            wrong.append((served, f" keeps retracted {served}"))
         for where, what in wrong:
-            if where:
-                yield self._make_violation("coverage", f"{name}{what}", where.runs[0][0])
+            name = f"boundary {boundary.originator_version}"
+            self._complain("coverage", name + what, where.runs[0][0], lineage)
 
-    def _check_fingerprints(self) -> Iterator[Violation]:
+    def _check_fingerprints(self) -> None:
         owners = find_owners(self.store, *self.name)
         for call in self.calls:
             self.report.calls += 1
@@ -172,9 +170,4 @@ class _SessionVerifier:
                 again = str(error)
             if again != call.fingerprint:
                 problem = f"call {call.call_id} saw another view"
-                yield self._make_violation("fingerprint", problem, call.position, call.lineage)
-
-    def _make_violation(
-        self, rule: str, what: str, position: int | None = None, lineage: str | None = None
-    ) -> Violation:
-        return Violation(self.session.key, rule, what, lineage, position)
+                self._complain("fingerprint", problem, call.position, call.lineage)

@@ -3,15 +3,12 @@
 import json
 from typing import Any
 
-from hypothesis import given
 from recorded_views import Talk, reasoning, thought
 from renderings import PDF, PNG, PROVIDERS, call, iter_requests, result, text
-from story import Chapters, Story, chapters
 
 from cutbank.domain.blocks import Block, Kind, Media, Native, NativePart, Text
 from cutbank.domain.compaction_events import Replacement
 from cutbank.domain.ranges import Ranges
-from cutbank.projections.block_statuses import compute_status_ranges
 from cutbank.projections.rendering import summary_message
 from cutbank.projections.rendering.catalog import RENDERERS, render_view
 
@@ -214,18 +211,3 @@ def test_an_older_version_says_a_view_as_it_was_said_then() -> None:
         )
         assert json.dumps(forged)[1:-1] in then
         assert json.dumps(forged)[1:-1] not in now
-
-
-@given(chapters)
-def test_each_block_has_the_very_fate_that_coverage_gives_it(told: Chapters) -> None:
-    story = Story()
-    for talk, meddling, (decision, n) in told:
-        for act, k in [*talk, *meddling]:
-            getattr(story, act)(k)
-        getattr(story, decision)(n)
-
-        fates = compute_status_ranges(story.boundary, story.summary, story.retracted, story.head)
-
-        for position in story.blocks:
-            found = [fate for fate, where in fates.items() if position in where]
-            assert found == [story.fate(position)]

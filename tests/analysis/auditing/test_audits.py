@@ -5,14 +5,13 @@ import tempfile
 from datetime import UTC, datetime
 from pathlib import Path
 
-import pytest
 from audit_rules import Sent, check_calls, check_fates, check_sum, sent_as
 from clock import Clock
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import rule, run_state_machine_as_test
 from the_invariants import TheInvariants
-from transcripts import NO_SESSIONS, import_file, real, samples
+from transcripts import import_file, samples
 
 import cutbank
 from cutbank import Block, SessionStore
@@ -20,13 +19,10 @@ from cutbank.domain.blocks import Origin
 from cutbank.projections.audit_entries import (
     AuditedBlock,
     ModelCallEntry,
-    RequestProof,
     find_source_time,
 )
 from cutbank.projections.rendering.catalog import RENDERERS
 
-SEVERAL = 3
-"""Real transcripts that are audited: the smallest, and so many more of the folder."""
 IMPORTED = datetime(2099, 1, 1, tzinfo=UTC)
 """No source tells of so late a time."""
 
@@ -79,23 +75,6 @@ def test_audits_add_up_and_served_calls_are_proved_whatever_is_done() -> None:
     run_state_machine_as_test(
         TheAudit, settings=settings(max_examples=8, stateful_step_count=30, deadline=None)
     )
-
-
-@pytest.mark.skipif(not real(), reason=NO_SESSIONS)
-def test_an_audit_of_a_real_session_adds_up_and_claims_no_proof(store: SessionStore) -> None:
-    sized = sorted(real(), key=lambda path: (path.stat().st_size if path.is_file() else 0, path))
-    smaller = sized[: len(sized) // 3]
-    for number, path in enumerate(smaller[:: max(1, len(smaller) // SEVERAL)]):
-        import_file(store, path, namespace=str(number))
-    sessions = store.sessions()
-    assert len(sessions) >= SEVERAL
-
-    for session in sessions:
-        audit = cutbank.audit(session)
-        check_sum(session, audit)
-        check_calls(session, audit, {})
-        asked = [one for one in audit.read_between() if isinstance(one, ModelCallEntry)]
-        assert {one.shown.proof for one in asked} <= {RequestProof.RECONSTRUCTED}
 
 
 def test_what_was_imported_has_the_views_of_its_coordinates_and_no_time_of_the_import(

@@ -1,9 +1,7 @@
 """A replay decides what an agent's loop decided, and shows what it served."""
 
 from dataclasses import dataclass, replace
-from datetime import timedelta
 from operator import attrgetter
-from random import Random
 from typing import Any, ClassVar
 
 import pytest
@@ -25,7 +23,6 @@ from cutbank.domain.compaction_events import CompactionFailed, Trigger
 from cutbank.domain.compaction_terms import CompactionTerms, PinRules
 from cutbank.domain.errors import NothingToCompactError
 from cutbank.domain.event import Event
-from cutbank.domain.fidelity.rows import WHOLE_HISTORY
 from cutbank.domain.item import Item, order_for_view
 from cutbank.domain.policies.policy import Policy, is_due
 from cutbank.domain.window import Plan, Window
@@ -33,7 +30,6 @@ from cutbank.projections.replay.policy_decider import PolicyDecider
 from cutbank.projections.replay.recorded_calls import RecordedCall
 from cutbank.projections.replay.recording import Recording
 from cutbank.projections.replay.replay import (
-    NeverDecider,
     RecordedDecider,
     ReplayDecision,
     ReplayRun,
@@ -41,7 +37,6 @@ from cutbank.projections.replay.replay import (
     replay_recording,
 )
 from cutbank.projections.replay.replay_fold import ReplayFold
-from cutbank.projections.view_content import RecordedEvent
 
 Steps = list[tuple[Any, ...]]
 LAST: Steps = [("work", [], True)]
@@ -98,29 +93,6 @@ def came_to_nothing(decisions: list[Event], blocks: Ranges) -> list[int]:
         for one in decisions
         if isinstance(one, CompactionFailed) and one.after
     ]
-
-
-@settings(max_examples=8)
-@given(
-    steps=STEPS,
-    name=NAMES.filter(lambda name: not hasattr(fitted(name, 500), "cooldown_seconds")),
-    jumps=st.randoms(use_true_random=False),
-)
-def test_a_clock_that_jumps_changes_nothing_but_cooldowns(
-    name: str, steps: Steps, jumps: Random
-) -> None:
-    recording = recorded([*steps, *LAST], 500)
-    jumped = replace(recording, log=[at_another_time(one, jumps) for one in recording.log])
-
-    plain, other = (views_of(log, decider_of(name, log, 500), 500) for log in (recording, jumped))
-
-    blocks = Ranges.of(one.position for one in recording.log if one.tokens)
-    assert [essence(view, blocks) for view in plain] == [essence(view, blocks) for view in other]
-
-
-def at_another_time(one: RecordedEvent, jumps: Random) -> RecordedEvent:
-    by = timedelta(seconds=jumps.randint(-100_000, 100_000))
-    return replace(one, event=one.event.model_copy(update={"timestamp": one.event.timestamp + by}))
 
 
 # What is shown
@@ -199,14 +171,6 @@ def test_a_segment_shows_what_the_views_of_its_calls_show(name: str, steps: Step
         retracted = {at for at in segment.kept if at <= max(shown, default=0)} - shown
         # What a segment keeps and a view does not have was taken back since.
         assert all(not view.summary or at not in view.summary.covers for at in retracted)
-
-
-@settings(max_examples=4)
-@given(steps=STEPS)
-def test_a_session_that_nobody_compacts_is_one_whole_segment(steps: Steps) -> None:
-    recording = recorded([*steps, *LAST])
-
-    assert collect_segments(replay_recording(recording, NeverDecider()))[1] == (WHOLE_HISTORY,)
 
 
 # What a policy is shown
