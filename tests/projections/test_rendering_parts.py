@@ -6,7 +6,7 @@ from typing import Any
 from recorded_views import Talk, reasoning, thought
 from renderings import PDF, PNG, PROVIDERS, call, iter_requests, result, text
 
-from cutbank.domain.blocks import Block, Kind, Media, Native, NativePart, Text
+from cutbank.domain.blocks import Block, Kind, Native, NativePart, Text
 from cutbank.domain.compaction_events import Replacement
 from cutbank.domain.ranges import Ranges
 from cutbank.projections.rendering import summary_message
@@ -133,24 +133,6 @@ def test_neutral_holds_what_a_text_cannot_and_in_chat_an_image_follows_its_messa
     assert [part["type"] for part in image["content"]] == ["text", "image_url"]
     assert image["content"][1]["image_url"]["url"] == "data:image/png;base64,iVBORw=="
     assert user["content"] == "Nice."
-
-
-def test_media_go_as_far_as_the_provider_takes_them() -> None:
-    bitmap = Media(type="image", mime="image/bmp", name="a.bmp", data=b"BM")
-    for media in (
-        *(PNG, PDF, bitmap, Media(type="image", mime="image/png")),
-        Media(type="image", mime="image/png", url="https://example.com/a.png"),
-        Media(type="image", mime="image/png", url="file:///a.png"),
-        Media(type="document", mime="application/pdf", url="https://example.com/a.pdf"),
-        *(Media(type="document", mime="text/csv", data=data) for data in (b"a,b", b" ")),
-        Media(type="document", mime="application/zip", data=b"PK"),
-        Media(type="document", mime="application/vnd.ms-excel", data=b"x", name="a.xls"),
-    ):
-        kind = Kind.IMAGE if media.type == "image" else Kind.DOCUMENT
-        talk = Talk(Block(kind=kind, text="This:", media=media), call("c"), result("c", (media,)))
-        for name, _, body in iter_requests(talk.view()):
-            assert "This:" in body, (name, media)
-            assert media is not bitmap or "[image a.bmp image/bmp: 2 bytes]" in body, name
 
 
 def test_a_summary_is_known_again_and_a_text_that_quotes_one_is_none() -> None:

@@ -38,7 +38,7 @@ def check_sum(session: StoredSession, audit: Audit) -> None:
             case AuditedBlock(position=position) | AuditedEvent(position=position):
                 positions.append(position)
             case ModelCallEntry(number=number):
-                numbers.append(number)
+                numbers.append(number or 0)
                 positions += [happening.reported.originator_version] if happening.reported else []
             case AuditedDecision(version=version):
                 versions.append(version)

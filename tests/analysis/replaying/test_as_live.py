@@ -17,7 +17,6 @@ from cutbank.adapters.analysis.replaying.recordings import (
     read_recording,
     store_lineage,
 )
-from cutbank.adapters.settings.policy_catalog import get_policy
 from cutbank.domain.compaction import MAIN_LINEAGE
 from cutbank.domain.compaction_events import CompactionFailed, Trigger
 from cutbank.domain.compaction_terms import CompactionTerms, PinRules
@@ -269,33 +268,3 @@ def test_a_late_result_stands_beside_its_carried_call_before_a_block_pinned_sinc
 
     check_items(fold)
     assert [item.position for item in fold.list_items()][-2:] == [result, later]
-
-
-PRUNING = {"prune_over": 201, "preserve_recent": 2, "max_output_tokens": 0}
-
-
-@pytest.mark.parametrize(
-    ("turns", "words", "policy", "limit"),
-    [
-        (30, 100, get_policy("preserve-zone", **PRUNING), 100_000),  # each view starts again
-        (1, 4_000, fitted("pi", LIMIT), LIMIT),  # a result alone is too long
-    ],
-)
-def test_results_that_were_shortened_are_shown_as_short_as_they_are(
-    session: StoredSession, turns: int, words: int, policy: Policy, limit: int
-) -> None:
-    for number in range(turns):
-        call = str(number)
-        session.append(Block.user("look " * 50))
-        session.append(ToolCall(tool_call_id=call, name="ls", arguments="{}"))
-        session.append(ToolResult(tool_call_id=call, content="found " * words))
-    session.append(Block.assistant("that is a lot"), Block.user("and now?"))
-    session.append(Block.assistant("nothing more"))
-    recording = read_recording(session)
-
-    decider = Looking(CompactionTerms(policy, limit), recording)
-    calls = replay_recording(recording, decider, limit=limit)
-    trimmed = [bool(one.boundary.trims) for call, _ in calls for one in call.compactions]
-
-    assert any(trimmed)
-    assert turns == 1 or (all(trimmed) and 2 < len(trimmed) < len(recording.calls) - 2)
