@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from .adapters.analysis.auditing.audit import Audit as Audit
     from .adapters.analysis.auditing.audit import audit as audit
-    from .adapters.analysis.auditing.audited_call import AuditedCall as AuditedCall
-    from .adapters.analysis.auditing.audited_call import audit_call as audit_call
+    from .adapters.analysis.auditing.audit import audit_call as audit_call
     from .adapters.analysis.auditing.diffs import diff as diff
     from .adapters.analysis.auditing.lineages import lineage_tree as lineage_tree
     from .adapters.analysis.backtest.backtest import backtest as backtest
@@ -111,6 +110,7 @@ if TYPE_CHECKING:
     from .domain.summaries.summarizer import Summarizer as Summarizer
     from .domain.window import Plan as Plan
     from .domain.window import Window as Window
+    from .projections.audit_entries import AuditedCall as AuditedCall
     from .projections.history_view import HistoryView as HistoryView
     from .projections.lineage_tree import LineageTree as LineageTree
     from .projections.view_diff import ViewDiff as ViewDiff
@@ -118,8 +118,7 @@ if TYPE_CHECKING:
     __version__: str
 
 _NAMES = {
-    "adapters.analysis.auditing.audit": "Audit audit",
-    "adapters.analysis.auditing.audited_call": "AuditedCall audit_call",
+    "adapters.analysis.auditing.audit": "Audit audit audit_call",
     "adapters.analysis.auditing.diffs": "diff",
     "adapters.analysis.auditing.lineages": "lineage_tree",
     "adapters.analysis.backtest.backtest": "backtest",
@@ -181,6 +180,7 @@ _NAMES = {
     "domain.summaries.summarizer": "Draft Material Summarizer",
     "domain.window": "Plan Window",
     "projections.history_view": "HistoryView",
+    "projections.audit_entries": "AuditedCall",
     "projections.lineage_tree": "LineageTree",
     "projections.view_diff": "ViewDiff",
 }

@@ -1,12 +1,11 @@
 """Defines the entries of an audit: blocks, calls with their proof, decisions, and other events."""
 
-import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
-from ..domain.blocks import AnyBlock, Block, Kind
+from ..domain.blocks import AnyBlock
 from ..domain.compaction import RECORDED_LINEAGE
 from ..domain.compaction_events import (
     BoundaryActivated,
@@ -17,9 +16,13 @@ from ..domain.compaction_events import (
 )
 from ..domain.event import Event, parse_source_time
 from ..domain.session_events import Ends, ModelCalled
+from ..domain.token_estimate import PromptSize, SizeBasis
 from .block_statuses import StatusSince
+from .history_view import HistoryView
 from .read_models.timestamps import get_event_block
-from .replay.call_numbers import NumberedCall
+from .rendering.catalog import RENDERERS_BY_LABEL, render_view
+from .rendering.sendable import JsonObject
+from .replay.recorded_calls import RecordedCall
 
 
 class RequestProof(StrEnum):
@@ -74,18 +77,73 @@ class AuditedBlock:
     """The part that views show of a result too large for any of them."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ModelCallEntry:
     """A call of a model, placed right after the last block that it saw."""
 
-    number: int
-    numbered_call: NumberedCall
+    call: RecordedCall
     reported: ModelCalled | None
     """The record of the call; None if the source has only the answer."""
     lineage: str
-    lineage_version: int | None
-    """The coordinate of what it was sent; None if none was recorded, which means the newest."""
-    sent_view: SentView
+    shown: SentView
+
+    @property
+    def number(self) -> int | None:
+        """The number, from 1 on; None if the call was looked up by the handle of its record."""
+        return self.call.number or None
+
+    @property
+    def last_seen_position(self) -> int:
+        """The newest position that the model could see."""
+        return self.call.last_seen_position
+
+    @property
+    def answer(self) -> tuple[int, ...]:
+        """Positions of the blocks that it wrote; empty if looked up by the handle of its record."""
+        return self.call.answer
+
+    @property
+    def lineage_version(self) -> int | None:
+        """The version of what it was sent; None if none was recorded, which means the newest."""
+        return self.reported.lineage_version if self.reported else None
+
+    @property
+    def size(self) -> PromptSize:
+        """The size of its prompt: as reported, else the estimate of its view."""
+        if self.reported is not None and self.reported.context:
+            return PromptSize(self.reported.context, SizeBasis.REPORTED)
+        return PromptSize(self.shown.tokens, SizeBasis.ESTIMATED)
+
+
+@dataclass(frozen=True)
+class AuditedCall(ModelCallEntry):
+    """One call of a model, with the view that it was sent."""
+
+    view: HistoryView | None
+    """What the model was sent; None if that cannot be rebuilt."""
+
+    @property
+    def request_format(self) -> str | None:
+        """The format that it was sent in, such as `anthropic/1`; None if that was not recorded."""
+        return self.reported.renderer if self.reported else None
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether `request()` returns exactly the bytes that were sent."""
+        return self.request_format in RENDERERS_BY_LABEL
+
+    @property
+    def render_format(self) -> str:
+        """The format that `request()` uses: the recorded one, else `neutral`."""
+        return (self.request_format or "").partition("/")[0] if self.is_exact else "neutral"
+
+    def request(self, form: str | None = None) -> JsonObject | None:
+        """Return the body of the request, in another format if one is given."""
+        if self.view is None:
+            return None
+        if form in {None, self.render_format} and self.request_format in RENDERERS_BY_LABEL:
+            form = self.request_format
+        return render_view(self.view, form or self.render_format)
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,22 +205,4 @@ def find_source_time(event: Event) -> datetime | None:
             block = get_event_block(event)
             if block is None or block.origin is None:
                 return event.timestamp
-            time = block.origin.time or _find_entry_time(block)
-            return parse_source_time(time) if time else None
-
-
-def _find_entry_time(block: AnyBlock) -> str | None:
-    """Return the time in a note's raw source entry."""
-    if not isinstance(block, Block) or block.kind is not Kind.NOTE:
-        return None
-    try:
-        entry = json.loads(block.text)
-    except (ValueError, RecursionError):
-        return None  # the source has another notation
-    match entry:
-        case {"timestamp": str() | int() | float() as time} if time:
-            return str(time)
-        case {"info": {"time": {"created": str() | int() | float() as time}}}:
-            return str(time)
-        case _:
-            return None
+            return parse_source_time(block.origin.time) if block.origin.time else None

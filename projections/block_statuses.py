@@ -16,6 +16,19 @@ from ..domain.ranges import Ranges
 from ..domain.session_events import BlocksRetracted
 from ..domain.settlement import BlockStatus
 
+RecordedBoundary = tuple[CompactBoundary, Summary | None]
+
+
+def collect_boundaries(decisions: Iterable[Event]) -> dict[int, RecordedBoundary]:
+    """Return the boundaries of a lineage with their summaries, by number."""
+    found: dict[int, RecordedBoundary] = {}
+    for event in decisions:
+        if isinstance(event, CompactBoundary):
+            found[event.originator_version] = event, None
+        elif isinstance(event, Summary) and event.boundary in found:
+            found[event.boundary] = found[event.boundary][0], event
+    return found
+
 
 @dataclass(frozen=True, slots=True)
 class ViewEpoch:
@@ -85,7 +98,7 @@ def _iter_spans(
 
 
 def list_view_epochs(
-    decisions: Iterable[Event], retractions: Sequence[BlocksRetracted], position: int
+    decisions: Sequence[Event], retractions: Sequence[BlocksRetracted], position: int
 ) -> tuple[ViewEpoch, ...]:
     """Return the view epochs up to `position`, oldest first; the first begins with the log.
 
@@ -93,27 +106,15 @@ def list_view_epochs(
     `decisions` are all events of the lineage up to the wanted version, including inherited ones;
     `retractions` those of the session up to `position`.
     """
-    boundaries: dict[int, CompactBoundary] = {}
-    summaries: dict[int, Summary] = {}
-    switches: list[tuple[int, int]] = []
-    """The position of each switch, and its boundary."""
-    for event in decisions:
-        match event:
-            case CompactBoundary():
-                boundaries[event.originator_version] = event
-            case Summary(boundary=boundary):
-                summaries[boundary] = event
-            case (
-                BoundaryActivated(boundary=active, effective_from=start)
-                | CompactionReverted(to=active, effective_from=start)
-            ):
-                switches.append((start, active or 0))
-            case _:
-                pass
+    boundaries = collect_boundaries(decisions)
+    switches = [
+        (one.effective_from, one.boundary if isinstance(one, BoundaryActivated) else one.to or 0)
+        for one in decisions
+        if isinstance(one, BoundaryActivated | CompactionReverted)
+    ]
     undone_at = {
-        number: _find_undoing(boundary, summaries[number], retractions)
-        for number, boundary in boundaries.items()
-        if number in summaries
+        number: _find_undoing(boundary, summary, retractions)
+        for number, (boundary, summary) in boundaries.items()
     }
     epochs = [ViewEpoch(1)]
     for index, (start, active) in enumerate(switches):
@@ -125,17 +126,18 @@ def list_view_epochs(
         while at < end:
             # The newest boundary beneath it that no retraction has undone.
             while number and undone_at.get(number, inf) <= at:
-                number = boundaries[number].previous or 0
-            epoch = ViewEpoch(int(at), boundaries.get(number), summaries.get(number))
-            _add_epoch(epochs, epoch)
+                number = boundaries[number][0].previous or 0
+            _add_epoch(epochs, ViewEpoch(int(at), *boundaries.get(number, (None, None))))
             at = undone_at.get(number, inf)
     return tuple(epochs)
 
 
 def _find_undoing(
-    boundary: CompactBoundary, summary: Summary, retractions: Sequence[BlocksRetracted]
+    boundary: CompactBoundary, summary: Summary | None, retractions: Sequence[BlocksRetracted]
 ) -> float:
     """Return the position of the first retraction of something that the summary covers."""
+    if summary is None:
+        return inf
     gone = summary.covers | boundary.hidden
     for one in retractions:
         if one.originator_version > boundary.after and (
@@ -162,35 +164,23 @@ def compute_status_ranges(
 
     As in a boundary, the ranges may include positions that hold no block.
     """
-    every = Ranges.span(1, upto)
-    if boundary is None:
-        return _split_by_claims(
-            [(BlockStatus.RETRACTED, retracted), (BlockStatus.VISIBLE, every)], every
-        )
-    replaced = Ranges.of(replacement.position for replacement in boundary.replacements)
-    decided = Ranges.span(1, boundary.after)
-    return _split_by_claims(
-        [
+    rest = Ranges.span(1, upto)
+    claims = [(BlockStatus.RETRACTED, retracted), (BlockStatus.VISIBLE, rest)]
+    if boundary is not None:
+        replaced = Ranges.of(replacement.position for replacement in boundary.replacements)
+        claims = [
             (BlockStatus.RETRACTED, retracted),
-            (BlockStatus.VISIBLE, every - decided),
+            (BlockStatus.VISIBLE, rest - Ranges.span(1, boundary.after)),
             (BlockStatus.PINNED, boundary.pinned),
             (BlockStatus.HIDDEN, boundary.hidden | replaced),
             (BlockStatus.TRIMMED, Ranges.of(trim.position for trim in boundary.trims)),
             (BlockStatus.SUMMARIZED, summary.covers if summary else Ranges()),
             (BlockStatus.VISIBLE, boundary.kept),
-        ],
-        every,
-    )
-
-
-def _split_by_claims(
-    claims: list[tuple[BlockStatus, Ranges]], every: Ranges
-) -> dict[BlockStatus, Ranges]:
-    """Assign each position to the first claim that includes it."""
-    fates: dict[BlockStatus, Ranges] = {}
-    for fate, claimed in claims:
-        taken = every & claimed
-        if taken:
-            fates[fate] = fates.get(fate, Ranges()) | taken
-            every -= taken
-    return fates
+        ]
+    statuses: dict[BlockStatus, Ranges] = {}
+    for status, claimed in claims:
+        # The first claim of a position counts.
+        if taken := rest & claimed:
+            statuses[status] = statuses.get(status, Ranges()) | taken
+            rest -= taken
+    return statuses

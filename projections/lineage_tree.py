@@ -2,8 +2,8 @@
 
 import re
 from collections import Counter
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 from functools import cached_property
@@ -21,6 +21,7 @@ from ..domain.compaction_events import (
 from ..domain.event import Event
 from ..domain.ranges import Ranges
 from ..domain.token_estimate import PromptSizeChange
+from .block_statuses import collect_boundaries
 
 _PHRASE_WORDS = 4
 """A run of words that two summaries hardly share by chance."""
@@ -165,7 +166,7 @@ class LineageTree:
 
 
 def grow_tree(
-    decisions: Iterable[Event],
+    decisions: Sequence[Event],
     *,
     session: str,
     namespace: str,
@@ -179,107 +180,80 @@ def grow_tree(
     `decisions` are all its events in order, including inherited ones; `served` is the boundary at
     which its newest view begins.
     """
-    fold = _LineageFold(session)
+    boundaries = collect_boundaries(decisions)
+    activated = {one.boundary: one for one in decisions if isinstance(one, BoundaryActivated)}
+    ended: dict[int, CompactionReverted | PreparationDropped] = {}
+    owners: dict[int, str] = {}
+    attempts: list[FailedCompaction] = []
+    active, prepared, owner, continued = 0, 0, lineage, ""
     for event in decisions:
-        fold.apply(event)
+        match event:
+            case CompactionOpened(key=key, lineage=name):
+                owner = name if key == session else f"{name} of {key}"
+                continued = continued or owner
+            case CompactBoundary(originator_version=number):
+                owners[number], prepared = owner, number
+            case BoundaryActivated(boundary=number):
+                active, prepared = number, 0
+            case CompactionReverted(boundary=number, to=to):
+                ended[number], active, prepared = event, to or 0, 0
+            case PreparationDropped(boundary=number):
+                ended[number], prepared = event, 0
+            case CompactionRejected() | CompactionFailed():
+                attempts.append(FailedCompaction(event, active))
+            case _:
+                pass
+    in_use, at = set[int](), served
+    while at:
+        in_use.add(at)
+        at = boundaries[at][0].previous or 0
+
+    def find_status(number: int) -> BoundaryStatus:
+        if number in in_use:
+            return BoundaryStatus.SERVED if number == served else BoundaryStatus.BUILT_UPON
+        if number in activated:
+            is_reverted = isinstance(ended.get(number), CompactionReverted)
+            return BoundaryStatus.REVERTED if is_reverted else BoundaryStatus.UNDONE
+        if number in ended:
+            return BoundaryStatus.DROPPED
+        return BoundaryStatus.PREPARED if number == prepared else BoundaryStatus.OVERTAKEN
+
+    origins: dict[int, Mapping[Phrase, int]] = {0: {}}
+    nodes: list[BoundaryNode] = []
+    for number, (boundary, summary) in boundaries.items():
+        previous = boundary.previous or 0
+        before = boundaries[previous][1] if previous else None
+        words = origins[number] = (
+            trace_phrases(number, summary.text, origins[previous]) if summary else origins[previous]
+        )
+        covers = summary.covers if summary else Ranges()
+        inherited = covers & before.covers if before else Ranges()
+        activation = activated.get(number)
+        nodes.append(
+            BoundaryNode(
+                boundary=boundary,
+                summary=summary,
+                lineage=owners[number],
+                status=find_status(number),
+                new_blocks=covers - inherited,
+                inherited_blocks=inherited,
+                word_origins=dict(sorted(Counter(words.values()).items())) if summary else {},
+                served_from=activation.effective_from if activation else None,
+                first_call=first_call(activation) if activation else None,
+                sizes=sizes[number],
+                ended_by=ended.get(number),
+            )
+        )
     return LineageTree(
         session=session,
         namespace=namespace,
         lineage=lineage,
-        nodes=tuple(fold.iter_nodes(served, first_call, sizes)),
-        attempts=tuple(fold.attempts),
+        nodes=tuple(nodes),
+        attempts=tuple(attempts),
         served=served,
-        version=fold.version,
-        continued_lineage=fold.begun_as if fold.begun_as != lineage else None,
+        version=decisions[-1].originator_version if decisions else 0,
+        continued_lineage=continued if continued != lineage else None,
     )
-
-
-@dataclass
-class _LineageFold:
-    """The state of a lineage after the events so far."""
-
-    session: str
-    version: int = 0
-    active: int = 0
-    prepared: int = 0
-    where: str = ""
-    """The lineage whose events are being read."""
-    begun_as: str = ""
-    boundaries: dict[int, tuple[CompactBoundary, str]] = field(default_factory=dict)
-    summaries: dict[int, Summary] = field(default_factory=dict)
-    activated: dict[int, BoundaryActivated] = field(default_factory=dict)
-    ended: dict[int, CompactionReverted | PreparationDropped] = field(default_factory=dict)
-    attempts: list[FailedCompaction] = field(default_factory=list)
-
-    def apply(self, event: Event) -> None:
-        self.version = event.originator_version
-        match event:
-            case CompactionOpened(key=key, lineage=lineage):
-                self.where = lineage if key == self.session else f"{lineage} of {key}"
-                self.begun_as = self.begun_as or self.where
-            case CompactBoundary(originator_version=number):
-                self.boundaries[number] = event, self.where
-                self.prepared = number
-            case Summary(boundary=number):
-                self.summaries[number] = event
-            case BoundaryActivated(boundary=number):
-                self.activated[number] = event
-                self.active, self.prepared = number, 0
-            case CompactionReverted(boundary=number, to=to):
-                self.ended[number] = event
-                self.active, self.prepared = to or 0, 0
-            case PreparationDropped(boundary=number):
-                self.ended[number] = event
-                self.prepared = 0
-            case CompactionRejected() | CompactionFailed():
-                self.attempts.append(FailedCompaction(event, self.active))
-            case _:
-                pass
-
-    def iter_nodes(
-        self, served: int, first_call: FirstCallFinder, sizes: Mapping[int, PromptSizeChange]
-    ) -> Iterator[BoundaryNode]:
-        origins: dict[int, Mapping[Phrase, int]] = {0: {}}
-        in_use: set[int] = set()
-        at = served
-        while at:
-            in_use.add(at)
-            at = self.boundaries[at][0].previous or 0
-        for number, (boundary, where) in self.boundaries.items():
-            summary = self.summaries.get(number)
-            before = self.summaries.get(boundary.previous or 0)
-            known = origins.get(boundary.previous or 0, {})
-            origins[number] = trace_phrases(number, summary.text, known) if summary else known
-            covers = summary.covers if summary else Ranges()
-            inherited = covers & before.covers if before else Ranges()
-            activated = self.activated.get(number)
-            yield BoundaryNode(
-                boundary=boundary,
-                summary=summary,
-                lineage=where,
-                status=self._find_status(number, served, in_use),
-                new_blocks=covers - inherited,
-                inherited_blocks=inherited,
-                word_origins=dict(sorted(Counter(origins[number].values()).items()))
-                if summary
-                else {},
-                served_from=activated.effective_from if activated else None,
-                first_call=first_call(activated) if activated else None,
-                sizes=sizes[number],
-                ended_by=self.ended.get(number),
-            )
-
-    def _find_status(self, number: int, served: int, in_use: Container[int]) -> BoundaryStatus:
-        if number == served:
-            return BoundaryStatus.SERVED
-        if number in in_use:
-            return BoundaryStatus.BUILT_UPON
-        if number in self.activated:
-            is_reverted = isinstance(self.ended.get(number), CompactionReverted)
-            return BoundaryStatus.REVERTED if is_reverted else BoundaryStatus.UNDONE
-        if number in self.ended:
-            return BoundaryStatus.DROPPED
-        return BoundaryStatus.PREPARED if number == self.prepared else BoundaryStatus.OVERTAKEN
 
 
 def trace_phrases(boundary: int, text: str, known: Mapping[Phrase, int]) -> dict[Phrase, int]:

@@ -1,17 +1,20 @@
 """Checks invariants 1 to 3, and every fingerprint, on stored data."""
 
+from collections import deque
 from collections.abc import Callable, Iterator
-from dataclasses import replace
-from itertools import combinations, zip_longest
+from itertools import combinations
+from uuid import UUID
 
-from ...domain.compaction import derive_lineage_id
-from ...domain.compaction_events import CompactBoundary, Summary
+from ...domain.compaction import MAIN_LINEAGE, derive_lineage_id
+from ...domain.compaction_events import CompactBoundary
 from ...domain.errors import CutbankError
 from ...domain.ranges import Ranges
 from ...domain.session_events import BlockEvent, BlocksRetracted, ModelCalled
-from ...projections.view_content import find_parted_pairs
+from ...projections.block_statuses import collect_boundaries
+from ...projections.view_content import RecordedEvent, find_parted_pairs
 from ..runtime.sessions.session_store import SessionStore
 from ..runtime.sessions.stored_session import StoredSession
+from ..storage.event_log.chain import StreamSegment
 from ..storage.event_log.event_store import EventStore
 from ..storage.event_log.storage_errors import translate_storage_errors
 from ..storage.event_log.stored_row import Stream
@@ -40,7 +43,7 @@ def verify(
         if progress:
             progress(done, len(sessions))
         with translate_storage_errors(store.name):
-            report.violations += _SessionVerifier(store.events, one, report).find_violations()
+            _SessionVerifier(store.events, one, report).check()
         report.sessions += 1
     if session is None:
         with translate_storage_errors(store.name):
@@ -59,6 +62,8 @@ def _check_catalog(store: EventStore) -> Iterator[Violation]:
 
 
 class _SessionVerifier:
+    """Checks one session, and adds what it finds to a report."""
+
     def __init__(
         self, store: EventStore, session: StoredSession, report: VerificationReport
     ) -> None:
@@ -72,88 +77,88 @@ class _SessionVerifier:
         self.retractions: list[BlocksRetracted] = []
         self.calls: list[ModelCalled] = []
 
-    def find_violations(self) -> Iterator[Violation]:
-        yield from self._check_log()
-        for lineage in self.session.log.lineages or ["main"]:
-            yield from self._check_lineage(lineage)
-        yield from self._check_fingerprints()
+    def check(self) -> None:
+        self._check_log()
+        for lineage in self.session.log.lineages or [MAIN_LINEAGE]:
+            self._check_lineage(lineage)
+        self._check_fingerprints()
 
-    def _check_log(self) -> Iterator[Violation]:
-        """Check that every event is present, in order, readable and unchanged."""
+    def _complain(
+        self, rule: str, what: str, position: int | None = None, lineage: str | None = None
+    ) -> None:
+        self.report.violations.append(Violation(self.session.key, rule, what, lineage, position))
+
+    def _check_stream(
+        self, stream: StreamSegment, own_id: UUID, lineage: str | None
+    ) -> Iterator[RecordedEvent | None]:
+        """Yield every event, which has to be there, in order, readable (else None) and unchanged.
+
+        A stream that the session does not own is not compared with the catalog.
+        """
+        id, guard = stream.originator_id, None
+        if id == own_id:
+            guard = make_guard(self.store, Stream(id, *self.name, lineage))
+        for row, event, problems in check_stream(self.store, id, stream.first, stream.last, guard):
+            for problem in problems:
+                self._complain("log", problem, row.originator_version, lineage)
+            yield event
+
+    def _check_log(self) -> None:
         blocks: list[int] = []
-        own = Stream(self.session.log.id, *self.name, None)
+        own_id = self.session.log.id
         for segment in self.chain.segments:
-            is_own = segment.originator_id == own.originator_id
-            guard = make_guard(self.store, own) if is_own else None
-            for checked in check_stream(
-                self.store, segment.originator_id, segment.first, segment.last, guard
-            ):
-                at = checked.row.originator_version
-                self.report.positions += is_own
-                for complaint in checked.problems:
-                    yield self._make_violation("log", complaint, at)
-                match checked.recorded and checked.recorded.event:
+            for recorded in self._check_stream(segment, own_id, None):
+                self.report.positions += segment.originator_id == own_id
+                match recorded and recorded.event:
                     case BlocksRetracted() as retraction:
                         self.retractions.append(retraction)
                     case ModelCalled(fingerprint=str()) as call:
                         self.calls.append(call)
                     case event if isinstance(event, BlockEvent):
-                        blocks.append(at)
+                        blocks.append(event.originator_version)
                     case _:
                         pass
         self.blocks = Ranges.of(blocks)
 
-    def _check_lineage(self, lineage: str) -> Iterator[Violation]:
+    def _check_lineage(self, lineage: str) -> None:
         chain = self.store.find_lineage_chain(*self.name, lineage)
-        version, _ = self.store.read_lineage_state(chain)
-        for own in chain.segments[-1:]:
-            stream = Stream(own.originator_id, *self.name, lineage)
-            is_own = stream.originator_id == derive_lineage_id(*self.name, lineage)
-            guard = make_guard(self.store, stream) if is_own else None
-            for row, _, problems in check_stream(
-                self.store, own.originator_id, own.first, own.last, guard
-            ):
-                for complaint in problems:
-                    yield self._make_violation("log", complaint, row.originator_version, lineage)
+        for segment in chain.segments[-1:]:
+            own_id = derive_lineage_id(*self.name, lineage)
+            deque(self._check_stream(segment, own_id, lineage), maxlen=0)
+        version = self.store.read_lineage_state(chain)[0]
         log = self.store.read(chain, Ranges.span(1, version)) if version else []
-        events = [recorded.event for recorded in log]
-        for boundary, summary in zip_longest(events, events[1:]):
-            if isinstance(boundary, CompactBoundary):
-                self.report.boundaries += 1
-                covers = summary.covers if isinstance(summary, Summary) else Ranges()
-                for found in self._check_coverage(boundary, covers):
-                    yield replace(found, lineage=lineage)
+        for boundary, summary in collect_boundaries([one.event for one in log]).values():
+            self.report.boundaries += 1
+            self._check_coverage(boundary, summary.covers if summary else Ranges(), lineage)
         reader = ViewReader(self.store, *self.name, lineage)
         states = (self.store.read_lineage_state(chain, at)[1] for at in range(1, version + 1))
         switches = {one.effective_from for one in states if 0 < one.effective_from <= self.head}
         for at in sorted({*switches, self.head}):
             open_calls = self.store.read_head(self.chain, at)[1].open_calls.values()
-            for position, complaint in find_parted_pairs(reader.read_view(at), set(open_calls)):
-                yield self._make_violation("pairs", complaint, position, lineage)
+            for position, problem in find_parted_pairs(reader.read_view(at), set(open_calls)):
+                self._complain("pairs", problem, position, lineage)
 
-    def _check_coverage(self, boundary: CompactBoundary, covers: Ranges) -> Iterator[Violation]:
-        name = f"boundary {boundary.originator_version}"
+    def _check_coverage(self, boundary: CompactBoundary, covers: Ranges, lineage: str) -> None:
         blocks = self.blocks & Ranges.span(1, boundary.after)
         retracted = Ranges()
         for retraction in self.retractions:
             if retraction.originator_version <= boundary.after:
                 retracted |= retraction.positions
         statuses = {"kept": boundary.kept, "hidden": boundary.hidden, "summarised": covers}
-        for one, other in combinations(statuses, 2):
-            if both := statuses[one] & statuses[other] & blocks:
-                yield self._make_violation(
-                    "coverage", f"{name}: {both} is both {one} and {other}", both.runs[0][0]
-                )
+        wrong = [
+            (both, f": {both} is both {one} and {other}")
+            for one, other in combinations(statuses, 2)
+            if (both := statuses[one] & statuses[other] & blocks)
+        ]
         if forgotten := blocks - boundary.kept - boundary.hidden - covers - retracted:
-            yield self._make_violation(
-                "coverage", f"{name} forgot {forgotten}", forgotten.runs[0][0]
-            )
+            wrong.append((forgotten, f" forgot {forgotten}"))
         if served := boundary.kept & retracted & blocks:
-            yield self._make_violation(
-                "coverage", f"{name} keeps retracted {served}", served.runs[0][0]
-            )
+            wrong.append((served, f" keeps retracted {served}"))
+        for where, what in wrong:
+            name = f"boundary {boundary.originator_version}"
+            self._complain("coverage", name + what, where.runs[0][0], lineage)
 
-    def _check_fingerprints(self) -> Iterator[Violation]:
+    def _check_fingerprints(self) -> None:
         owners = find_owners(self.store, *self.name)
         for call in self.calls:
             self.report.calls += 1
@@ -165,9 +170,4 @@ class _SessionVerifier:
                 again = str(error)
             if again != call.fingerprint:
                 problem = f"call {call.call_id} saw another view"
-                yield self._make_violation("fingerprint", problem, call.position, call.lineage)
-
-    def _make_violation(
-        self, rule: str, what: str, position: int | None = None, lineage: str | None = None
-    ) -> Violation:
-        return Violation(self.session.key, rule, what, lineage, position)
+                self._complain("fingerprint", problem, call.position, call.lineage)

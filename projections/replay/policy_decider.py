@@ -1,7 +1,8 @@
 """Replays a policy: at its threshold, and if a prompt is too large for the model."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from datetime import datetime
 from functools import cached_property
 
 from ...domain.blocks import Kind
@@ -25,20 +26,11 @@ from ..planned_compaction import (
     plan_compaction,
 )
 from ..view_content import get_system_prompt
-from .recording import RecordedCall, Recording, SessionTime
+from .recorded_calls import RecordedCall
+from .recording import Recording, SessionTime
 from .replay import FutileCompaction, ReplayCompaction, ReplayDecision
 from .replay_fold import ReplayFold
 from .replay_writers import ReplayUnwrittenError, ReplayWriters
-
-
-@dataclass(frozen=True, slots=True)
-class ContinuedLineage:
-    """A stored lineage with earlier decisions, by this policy or another."""
-
-    version: int
-    state: CompactionState
-    time: datetime
-    """The time of the newest decision."""
 
 
 @dataclass
@@ -56,8 +48,10 @@ class PolicyDecider:
     regrowth: float = REGROWTH_SHARE
     once_a_turn: bool = False
     """Whether a turn has at most one compaction by threshold."""
-    continued: ContinuedLineage | None = None
-    """The state of a stored lineage to continue; None begins a new one."""
+    newest: Event | None = None
+    """The newest decision of a stored lineage to continue; None begins a new one."""
+    state: CompactionState = CompactionState()
+    """The state of that lineage."""
     events: list[Event] = field(default_factory=list, init=False)
     """All decisions, for a caller that stores them."""
 
@@ -65,7 +59,7 @@ class PolicyDecider:
         recording = self.recording
         self._time = SessionTime(recording)
         self._now = self._time.now
-        if self.continued is None:
+        if self.newest is None:
             self._lineage = Compaction.open(
                 recording.namespace,
                 recording.key,
@@ -75,11 +69,11 @@ class PolicyDecider:
             )
             self.events += self._lineage.collect_events()
             return
-        self._now = max(self._now, self.continued.time)
+        self._now = max(self._now, self.newest.timestamp)
         self._lineage = Compaction(
             derive_lineage_id(recording.namespace, recording.key, self.lineage),
-            version=self.continued.version,
-            state=self.continued.state,
+            version=self.newest.originator_version,
+            state=self.state,
             subject=recording.subject,
             clock=lambda: self._now,
         )
@@ -105,7 +99,14 @@ class PolicyDecider:
         terms = replace(self.terms, trigger=trigger)
         found = None
         try:
-            found = self._plan(fold, terms, call)
+            with self._naming_policy(call):
+                found = plan_compaction(
+                    self._make_window(fold, trigger),
+                    fold.make_view(),
+                    terms,
+                    fold.iter_originals,
+                    self._lineage.state.decided,
+                )
             if found is None:
                 return FutileCompaction(trigger, "the policy finds nothing to do")
             written = self.writers.write_summary(found, self._list_user_texts)
@@ -130,7 +131,7 @@ class PolicyDecider:
         boundary = next(event for event in news if isinstance(event, CompactBoundary))
         summary = next((event for event in news if isinstance(event, Summary)), None)
         left = fold.find_leaving(boundary)
-        fold.add_boundary(boundary, summary)
+        fold.boundaries[number] = boundary, summary
         bought = 0
         if draft.model is not None:
             bought = size_summary_call(found.window, found.material, None).input
@@ -144,39 +145,33 @@ class PolicyDecider:
             refused_drafts=written.refused_drafts,
         )
 
-    def _plan(
-        self, fold: ReplayFold, terms: CompactionTerms, call: RecordedCall
-    ) -> PlannedCompaction | None:
-        window = self._make_window(fold, terms.trigger)
-        decided = self._lineage.state.decided
-        try:
-            return plan_compaction(window, fold.make_view(), terms, fold.iter_originals, decided)
-        except NothingToCompactError:
-            raise
-        except Exception as error:  # a user's policy may raise anything
-            raise self._make_policy_error(call, error) from error
-
     def _is_due(self, fold: ReplayFold, call: RecordedCall) -> bool:
+        if self._quiet_below is not None and fold.tokens <= self._quiet_below:
+            return False
         try:
-            if self._quiet_below is not None and fold.tokens <= self._quiet_below:
-                return False
-            return is_due(self.terms.policy, self._make_window(fold, Trigger.THRESHOLD))
+            with self._naming_policy(call):
+                return is_due(self.terms.policy, self._make_window(fold, Trigger.THRESHOLD))
         except NothingToCompactError:
             return True  # it is due; the compaction itself reports that nothing can leave
-        except Exception as error:  # a user's policy may raise anything
-            raise self._make_policy_error(call, error) from error
 
     @cached_property
     def _quiet_below(self) -> int | None:
         """The most tokens at which the policy need not be asked; None if it always has to be."""
         return quiet_below(self.terms.policy, self.terms.limit)
 
-    def _make_policy_error(self, call: RecordedCall, error: Exception) -> PolicyFailedError:
-        what = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
-        return PolicyFailedError(
-            f"{self.terms.policy.name} failed at call {call.number} of {self.recording.key!r}, "
-            f"which saw up to #{call.last_seen_position}: {what}"
-        )
+    @contextmanager
+    def _naming_policy(self, call: RecordedCall) -> Iterator[None]:
+        """Name the policy and the call in any error of a policy, which may raise anything."""
+        try:
+            yield
+        except NothingToCompactError:
+            raise
+        except Exception as error:
+            what = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+            raise PolicyFailedError(
+                f"{self.terms.policy.name} failed at call {call.number} of {self.recording.key!r}, "
+                f"which saw up to #{call.last_seen_position}: {what}"
+            ) from error
 
     def _is_futile(self, fold: ReplayFold) -> bool:
         """Check whether a compaction failed before and little was added since."""

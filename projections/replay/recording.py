@@ -5,31 +5,12 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
 from statistics import median
-from typing import cast
 
 from ...domain.backtest.billing import CacheReport
-from ...domain.blocks import ASSISTANT_KINDS
-from ...domain.session_events import BlockAppended, ModelCalled, ToolCalled, TurnStarted
+from ...domain.session_events import TurnStarted
 from ..read_models.timestamps import get_event_block, read_source_time
 from ..view_content import RecordedEvent
-from .call_numbers import ModelAnswers, number_calls, sort_call_records
-
-
-@dataclass(frozen=True, slots=True)
-class RecordedCall:
-    number: int
-    """From 1 on, in the order of the log."""
-    last_seen_position: int
-    """The newest position that the model could be sent."""
-    answer: tuple[int, ...] = ()
-    """Positions of the blocks that it wrote; empty if it wrote nothing, or nothing was kept."""
-    report: ModelCalled | None = None
-    """The record of the call; None if the source has only the answer."""
-
-    @property
-    def prompt(self) -> int | None:
-        usage = self.report.usage if self.report else None
-        return usage.context if usage else None
+from .recorded_calls import CallCounter, RecordedCall
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +55,10 @@ class Recording:
     @cached_property
     def calls(self) -> tuple[RecordedCall, ...]:
         """Every call of a model in the log, known from its record or its answer."""
-        return tuple(_iter_calls(self.log))
+        counter = CallCounter()
+        for recorded in self.log:
+            counter.add(recorded)
+        return counter.list_calls()
 
     @property
     def blocks(self) -> int:
@@ -98,28 +82,6 @@ class Recording:
             if isinstance(event, TurnStarted):
                 return event.turn
         return 0
-
-
-def _iter_calls(log: Sequence[RecordedEvent]) -> Iterator[RecordedCall]:
-    answers = ModelAnswers()
-    told: list[ModelCalled] = []
-    for recorded in log:
-        event = recorded.event
-        if isinstance(event, ToolCalled) or (
-            isinstance(event, BlockAppended) and event.block.kind in ASSISTANT_KINDS
-        ):
-            message = event.block.message_id
-            answers.add_block(recorded.position, None if message is None else (event.turn, message))
-        elif recorded.tokens > 0:
-            answers.interrupt()
-        elif isinstance(event, ModelCalled):
-            told.append(event)
-    for number, call in enumerate(
-        number_calls(answers.positions, sort_call_records(told)), start=1
-    ):
-        yield RecordedCall(
-            number, call.last_seen_position, call.answer, cast("ModelCalled | None", call.record)
-        )
 
 
 class SessionTime:

@@ -1,7 +1,8 @@
 """Calibrates a recording by its provider's reports: sizes of blocks, and the rest of prompts."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import accumulate
 
 from ...domain.backtest.billing import CacheReport
 from ...domain.counting.token_calibration import (
@@ -15,7 +16,8 @@ from ...domain.token_estimate import CHARS_PER_TOKEN
 from ..context_usage import ContextUsageTracker
 from ..history_view import HistoryFold
 from ..view_content import RecordedEvent, estimate_system_and_tools
-from .recording import RecordedCall, Recording, RecordingCalibration
+from .recorded_calls import RecordedCall
+from .recording import Recording, RecordingCalibration
 from .replay import RecordedDecider, replay_recording
 from .replay_fold import ReplayFold
 
@@ -42,7 +44,10 @@ def calibrate_recording(
     calibration = RecordingCalibration(
         reports=len(known),
         chars_per_token=CHARS_PER_TOKEN * _count_tokens(recording) / _count_tokens(scaled),
-        overhead_by_call=tuple(_fill_gaps(overheads, known[0])),
+        # A call without a report has the overhead of the one before it.
+        overhead_by_call=tuple(
+            accumulate(overheads, lambda last, now: last if now is None else now, initial=known[0])
+        )[1:],
         cache_reports=tuple(map(_make_cache_report, scaled.calls)),
     )
     measured = replace(scaled, calibration=calibration)
@@ -64,17 +69,12 @@ def _scale_events(
         for entry in shown.entries.values()
     ]
     sizes = ContextUsageTracker().list_sizes(calibration, entries)
-    found = {
-        entry.position: (
-            tokens,
-            calibration.get_ratio(CONTENT_KINDS.get(entry.block.kind, ContentKind.TEXT)),
-        )
-        for entry, tokens in zip(entries, sizes, strict=True)
-    }
+    scaled = {entry.position: (entry, size) for entry, size in zip(entries, sizes, strict=True)}
     for one in log:
-        if one.position in found:
-            tokens, ratio = found[one.position]
-            yield replace(one, tokens=tokens, ratio=ratio)
+        if one.position in scaled:
+            entry, tokens = scaled[one.position]
+            kind = CONTENT_KINDS.get(entry.block.kind, ContentKind.TEXT)
+            yield replace(one, tokens=tokens, ratio=calibration.get_ratio(kind))
         else:
             yield one
 
@@ -105,14 +105,6 @@ def _make_cache_report(call: RecordedCall) -> CacheReport | None:
         plain=usage.input or 0,
         written_1h=usage.cache_write_1h or 0,
     )
-
-
-def _fill_gaps(overheads: Iterable[int | None], first: int) -> Iterator[int]:
-    """Yield the number of each call, repeating the last one for calls without a report."""
-    last = first
-    for tokens in overheads:
-        last = last if tokens is None else tokens
-        yield last
 
 
 def _count_tokens(recording: Recording) -> int:

@@ -1,7 +1,7 @@
 """Replays a recorded session: what each call of its model would have been sent, and why."""
 
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -17,8 +17,10 @@ from ...domain.event import Event
 from ...domain.fidelity.rows import ViewSegment
 from ...domain.ranges import Ranges
 from ...domain.session_events import ModelCalled
+from ..block_statuses import collect_boundaries
 from ..history_view import HistoryView
-from .recording import RecordedCall, Recording
+from .recorded_calls import RecordedCall
+from .recording import Recording
 from .replay_fold import ReplayFold
 
 
@@ -144,21 +146,10 @@ class RecordedDecider:
     order, including inherited ones.
     """
 
-    def __init__(self, decisions: Iterable[Event], lineage: str) -> None:
+    def __init__(self, decisions: Sequence[Event], lineage: str) -> None:
         self.lineage = lineage
-        self._boundaries: dict[int, CompactBoundary] = {}
-        self._summaries: dict[int, Summary] = {}
-        self._switches = deque[_Switch]()
-        for event in decisions:
-            match event:
-                case CompactBoundary():
-                    self._boundaries[event.originator_version] = event
-                case Summary(boundary=boundary):
-                    self._summaries[boundary] = event
-                case BoundaryActivated() | CompactionReverted():
-                    self._switches.append(event)
-                case _:
-                    pass
+        self._boundaries = collect_boundaries(decisions)
+        self._switches = deque(one for one in decisions if isinstance(one, _Switch))
 
     def decide(self, fold: ReplayFold, call: RecordedCall) -> list[ReplayDecision]:
         decided = self._serve(fold, call)
@@ -174,20 +165,11 @@ class RecordedDecider:
         if switch is None:
             return []
         active = switch.boundary if isinstance(switch, BoundaryActivated) else switch.to or 0
-        self._remember(fold, active)
-        boundary = self._boundaries[active] if active else None
+        fold.boundaries = self._boundaries
+        boundary, summary = self._boundaries[active] if active else (None, None)
         left = fold.find_leaving(boundary) if boundary else Ranges()
         unchanged = fold.serve(active, switch.originator_version)
-        if boundary is None:
-            return []
-        return [ReplayCompaction(boundary, self._summaries.get(active), left, unchanged)]
-
-    def _remember(self, fold: ReplayFold, number: int | None) -> None:
-        """Add the boundary and all beneath it, because a rewind may return to any of them."""
-        while number:
-            boundary = self._boundaries[number]
-            fold.add_boundary(boundary, self._summaries.get(number))
-            number = boundary.previous
+        return [ReplayCompaction(boundary, summary, left, unchanged)] if boundary else []
 
 
 def is_switch_seen(switch: _Switch, call: RecordedCall, lineage: str) -> bool:

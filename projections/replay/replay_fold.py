@@ -5,9 +5,8 @@ from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from typing import Any
 
-from ...domain.blocks import UNSENT_KINDS
 from ...domain.compaction import CompactionState
-from ...domain.compaction_events import CompactBoundary, Summary
+from ...domain.compaction_events import CompactBoundary
 from ...domain.item import Item, MessageRuns
 from ...domain.ranges import Ranges
 from ...domain.session_events import (
@@ -20,6 +19,7 @@ from ...domain.session_events import (
     SystemPromptSet,
     ToolsSet,
 )
+from ..block_statuses import RecordedBoundary
 from ..compaction_window import make_item, make_items
 from ..history_view import HistoryFold, HistoryView
 from ..view_content import (
@@ -29,7 +29,8 @@ from ..view_content import (
     encode_text,
     estimate_system_and_tools,
 )
-from .recording import RecordedCall, Recording
+from .recorded_calls import RecordedCall
+from .recording import Recording
 
 
 class ViewItems:
@@ -66,7 +67,15 @@ class ViewItems:
         # Later blocks may complete earlier ones that were broken off; this is rare.
         self._history = None if history.broken_off else history
         self._position = history.position
-        self._shown = self._mark_open_calls(history)
+        waiting = history.open_calls
+        self._shown = (
+            tuple(
+                replace(item, is_open=True) if item.position in waiting else item
+                for item in self._made
+            )
+            if waiting
+            else tuple(self._made)
+        )
         return self._shown
 
     def forget(self) -> None:
@@ -78,14 +87,6 @@ class ViewItems:
             if entry := history.entries.get(position):
                 item = make_item(entry)
                 yield replace(item, is_pinned=True) if position in history.pinned else item
-
-    def _mark_open_calls(self, history: HistoryFold) -> tuple[Item, ...]:
-        waiting = history.open_calls
-        if not waiting:
-            return tuple(self._made)
-        return tuple(
-            replace(item, is_open=True) if item.position in waiting else item for item in self._made
-        )
 
 
 _REQUEST_EVENTS = (SystemPromptSet, ToolsSet, RequestSettingsSet)
@@ -114,7 +115,8 @@ class ReplayFold:
 
     def __post_init__(self) -> None:
         self.history = HistoryFold(sees=_ignore_call)
-        self._drawn: dict[int, tuple[CompactBoundary, Summary | None]] = {}
+        self.boundaries: dict[int, RecordedBoundary] = {}
+        """Those that views can begin at, by number."""
         self._effective_from = 0
         self._retracted = Ranges()
         self._items = ViewItems()
@@ -134,14 +136,12 @@ class ReplayFold:
                 self._apply_change(recorded)
             else:
                 self.history.apply(recorded)
-                self._record_place(recorded.position)
+                if entry := self.history.entries.get(recorded.position):
+                    self._record_place(entry)
 
-    def _record_place(self, position: int) -> None:
-        entry = self.history.entries.get(position)
-        if entry is None:
-            return
+    def _record_place(self, entry: ViewEntry) -> None:
         runs, boundary, call = self._runs, self.history.boundary, entry.call
-        is_late = runs.add(position, entry.block, call) < runs.newest
+        is_late = runs.add(entry.position, entry.block, call) < runs.newest
         # Next to a carried call, blocks that were pinned since may show again.
         was_carried = call is not None and boundary is not None and call <= boundary.after
         if is_late or was_carried:
@@ -154,20 +154,20 @@ class ReplayFold:
 
     def _apply_change(self, recorded: RecordedEvent) -> None:
         self._forget_items()
-        event = recorded.event
+        event, history = recorded.event, self.history
         if isinstance(event, BlocksRetracted):
             self._retracted |= event.positions
             self._limit_unchanged(self._count_tokens_before(event.positions))
-        elif isinstance(event, _REQUEST_EVENTS):
-            self._limit_unchanged(0)
-        self.history.apply(recorded)
-        if isinstance(event, BlocksRetracted):
-            self._runs = _make_runs(self.history)
-            if self.history.is_summary_undone():
+            history.apply(recorded)
+            self._runs = _make_runs(history)
+            if history.is_summary_undone():
                 self._leave_undone_boundaries()
                 self._limit_unchanged(self.request_tokens)
-        elif isinstance(event, _REQUEST_EVENTS):
-            self.request_tokens = estimate_system_and_tools(self.history.system, self.history.tools)
+        else:
+            history.apply(recorded)
+        if isinstance(event, _REQUEST_EVENTS):
+            self._limit_unchanged(0)
+            self.request_tokens = estimate_system_and_tools(history.system, history.tools)
 
     def measure_overhead(self, call: RecordedCall) -> None:
         """Set the overhead to the one reported for a call, if there is one."""
@@ -184,18 +184,10 @@ class ReplayFold:
 
     # Boundaries
 
-    def add_boundary(self, boundary: CompactBoundary, summary: Summary | None) -> None:
-        self._drawn[boundary.originator_version] = boundary, summary
-
     def find_leaving(self, boundary: CompactBoundary) -> Ranges:
         """Return the blocks of the view that are not in it from `boundary` on."""
-        entries = self.history.entries.values()
-        stood = Ranges.of(
-            one.position
-            for one in entries
-            if one.position <= boundary.after and one.tokens and one.block.kind not in UNSENT_KINDS
-        )
-        return stood - boundary.kept
+        stood = Ranges.of(at for at, one in self.history.entries.items() if one.tokens)
+        return (stood & Ranges.span(1, boundary.after)) - boundary.kept
 
     def serve(self, boundary: int, version: int) -> int:
         """Begin the view at a boundary, or at the start of the log for 0.
@@ -219,7 +211,7 @@ class ReplayFold:
             self._begin_at(self.history.boundary.previous or 0, position)
 
     def _begin_at(self, number: int, position: int) -> None:
-        boundary, summary = self._drawn[number] if number else (None, None)
+        boundary, summary = self.boundaries[number] if number else (None, None)
         # A stored summary has a digest keyed by the database's secret; this one has no key.
         digest = blake2b(encode_text(summary.text), digest_size=16).digest() if summary else b""
         effective = self._effective_from if number else 0
@@ -240,7 +232,7 @@ class ReplayFold:
         self._summary_tokens = summary.tokens if summary else 0
 
     def resume(self, position: int, state: CompactionState, version: int) -> None:
-        """Continue a lineage at a position, given that all its boundaries were added."""
+        """Continue a lineage at a position, given that all its boundaries are known."""
         self.advance(position)
         self.version = version
         if state.active:

@@ -4,9 +4,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from typing import cast
 
-from ...domain.compaction_events import Summary
 from ...domain.errors import RejectedSummaryError, SummarizerFailedError
-from ...domain.ranges import Ranges
 from ...domain.summaries.extractive import ExtractiveSummarizer
 from ...domain.summaries.gate import check_draft
 from ...domain.summaries.simple_summarizers import ListingSummarizer, NoticeSummarizer
@@ -33,13 +31,13 @@ class ReplayUnwrittenError(SummarizerFailedError):
 
 @dataclass(frozen=True)
 class ReplayWriters:
-    """The summarizers to try, in order, before the usual fallback.
+    """The summarizer to try before the usual fallback.
 
-    A draft has to pass the same gate as a live one. None of them may wait: one that uses a model
-    takes its answer from a cache.
+    A draft has to pass the same gate as a live one. The summarizer may not wait: one that uses a
+    model takes its answer from a cache.
     """
 
-    summarizers: tuple[Summarizer, ...] = ()
+    summarizer: Summarizer | None = None
     budget: int | None = None
     """The most tokens of each summary, regardless of the policy; None leaves it to the policy."""
     extractive: ExtractiveSummarizer = field(default_factory=ExtractiveSummarizer)
@@ -55,9 +53,12 @@ class ReplayWriters:
             return WrittenDraft(notice.summarize(material), notice.name)
         if self.budget is not None:
             material = replace(material, budget=self.budget, turn_budget=0)
-        refused: list[str] = []
         on_failure = planned.plan.on_failure
-        for summarizer in self._list_summarizers(on_failure):
+        summarizers: list[Summarizer] = [self.summarizer] if self.summarizer else []
+        if not summarizers or on_failure is OnFailure.EXTRACTIVE:
+            summarizers.append(self.extractive)
+        refused: list[str] = []
+        for summarizer in summarizers:
             try:
                 # A replay uses only synchronous summarizers.
                 draft = cast(Draft, summarizer.summarize(material))
@@ -66,40 +67,7 @@ class ReplayWriters:
                 refused.append(f"{summarizer.name}: {error}")
             else:
                 return WrittenDraft(draft, summarizer.name, tuple(refused))
-        if refused and on_failure is OnFailure.UNCHANGED:
+        if on_failure is OnFailure.UNCHANGED:
             raise ReplayUnwrittenError("; ".join(refused))
         last = NoticeSummarizer() if on_failure is OnFailure.NOTICE else ListingSummarizer()
         return WrittenDraft(last.summarize(material), last.name, tuple(refused))
-
-    def _list_summarizers(self, on_failure: OnFailure) -> tuple[Summarizer, ...]:
-        own, others = self.extractive, self.summarizers
-        if others and (
-            on_failure is not OnFailure.EXTRACTIVE or own.name in {one.name for one in others}
-        ):
-            return others
-        return (*others, own)
-
-
-@dataclass(frozen=True)
-class RecordedSummarizer:
-    """Takes the newest recorded summary that covers nothing beyond the new one.
-
-    It also has to cover some of the blocks that leave now, because the previous summary says
-    nothing about those. Another policy's boundaries may match no recorded summary; then another
-    summarizer writes it.
-    """
-
-    summaries: tuple[Summary, ...]
-    name: str = "recorded"
-
-    def summarize(self, material: Material) -> Draft:
-        leaving = Ranges.of(item.position for item in material.removed_items)
-        for summary in reversed(self.summaries):
-            if summary.covers & leaving and not summary.covers - material.covers:
-                return Draft(
-                    text=summary.text,
-                    sections=summary.sections,
-                    cites=summary.cites & material.covers,
-                    model=summary.model,
-                )
-        raise SummarizerFailedError("no recorded summary covers exactly these blocks")

@@ -7,9 +7,9 @@ from random import Random
 
 import cutbank
 from cutbank import CompactionOptions, StoredSession
-from cutbank.adapters.analysis.auditing.audited_call import AuditedCall
-from cutbank.adapters.analysis.auditing.call_index import find_calls
+from cutbank.adapters.analysis.replaying.recordings import read_calls
 from cutbank.adapters.runtime.sessions.session_store import open_store
+from cutbank.projections.audit_entries import AuditedCall
 
 from .figure import Figure, Found, Options
 from .timing import alone, elapsed
@@ -31,7 +31,7 @@ def audits(options: Options) -> Found:
             blocks += served(session, islice(pieces, size - blocks), blocks)
             of = f"of {blocks:,} blocks"
             fresh = store.session("audited")
-            calls = find_calls(fresh).read_calls()
+            calls = read_calls(fresh)
             dice = Random(SEED)  # noqa: S311 - nothing here is secret
             numbers = dice.choices(range(1, len(calls) + 1), k=30)
             ms = alone(numbers, partial(proved, fresh)) * 1e3

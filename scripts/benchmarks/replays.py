@@ -38,8 +38,8 @@ def replays(options: Options) -> Found:
         gc.freeze()
         for name in IN_FULL:
             for who, writers in (
-                ("sized", ReplayWriters((SizedSummarizer(SUMMARY),))),
-                ("extractive", ReplayWriters((extractive,))),
+                ("sized", ReplayWriters(SizedSummarizer(SUMMARY))),
+                ("extractive", ReplayWriters(extractive=extractive)),
             ):
                 each = partial(in_full, recording, name, writers)
                 speed = recording.blocks / taken(each, rounds if who == "sized" else 1)

@@ -38,7 +38,7 @@ def check_sum(session: StoredSession, audit: Audit) -> None:
             case AuditedBlock(position=position) | AuditedEvent(position=position):
                 positions.append(position)
             case ModelCallEntry(number=number):
-                numbers.append(number)
+                numbers.append(number or 0)
                 positions += [happening.reported.originator_version] if happening.reported else []
             case AuditedDecision(version=version):
                 versions.append(version)
@@ -51,12 +51,11 @@ def check_calls(session: StoredSession, audit: Audit, sent: Sent) -> None:
     replayed = read_recording(session).calls
     asked = [one for one in audit.read_between() if isinstance(one, ModelCallEntry)]
     assert [(call.number, call.last_seen_position, call.answer) for call in replayed] == [
-        (one.number, one.numbered_call.last_seen_position, one.numbered_call.answer)
-        for one in asked
+        (one.number, one.last_seen_position, one.answer) for one in asked
     ]
     for one in asked:
         call = cutbank.audit_call(session, one.number)
-        assert call.shown == one.sent_view
+        assert call.shown == one.shown
         reported = call.reported
         assert reported == one.reported
         if reported is None or reported.fingerprint is None:

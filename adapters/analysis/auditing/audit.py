@@ -1,18 +1,21 @@
 """Reads the whole history of a session in order: blocks with their status, calls and decisions."""
 
 from bisect import bisect_left, bisect_right
+from collections import deque
 from collections.abc import Iterator, Sequence
-from functools import cached_property
+from functools import cache, cached_property
+from operator import attrgetter
 from typing import cast
 
 from ....domain.compaction import MAIN_LINEAGE
-from ....domain.errors import InvalidPositionError
+from ....domain.errors import InvalidPositionError, NotFoundError
 from ....domain.event import Event
 from ....domain.ranges import Ranges
 from ....domain.session_events import BlocksRetracted, ModelCalled, ToolReturned
 from ....domain.token_estimate import PromptSizeChange
 from ....projections.audit_entries import (
     AuditedBlock,
+    AuditedCall,
     AuditedDecision,
     AuditedEvent,
     AuditEntry,
@@ -21,16 +24,16 @@ from ....projections.audit_entries import (
     place_decisions,
 )
 from ....projections.block_statuses import StatusIndex, ViewEpoch, list_view_epochs
-from ....projections.replay.call_numbers import NumberedCall
+from ....projections.replay.recorded_calls import RecordedCall
 from ....projections.view_content import Coordinate, RecordedEvent
 from ...runtime.sessions.block_lookup import make_recalled
 from ...runtime.sessions.stored_session import StoredSession
 from ...storage.compaction_sizes import measure_compactions
 from ...storage.event_log.storage_errors import translate_storage_errors
 from ...storage.view_reader import ViewReader
-from .call_index import find_calls
+from ..replaying.recordings import read_calls, read_decisions
 from .diffs import list_boundaries
-from .sent_views import SentViews, find_witness
+from .sent_views import SentViews
 
 _PAGE_EVENTS = 500
 
@@ -54,7 +57,8 @@ class Audit:
         self._open = frozenset(state.open_calls.values())
         self.turns, self.blocks, self.tokens = state.turn, state.blocks, state.tokens
         self.retractions = self._read_retractions(state.retraction)
-        self._counts: dict[str, dict[int, int]] = {}
+        self.number_compactions = cache(self._number_compactions)
+        """Numbers the compactions of another lineage of the session in the same way."""
 
     @property
     def position(self) -> int:
@@ -63,23 +67,17 @@ class Audit:
     @cached_property
     def decisions(self) -> tuple[Event, ...]:
         """All decisions on the lineage, including those that it inherits."""
-        at = self.coordinate
-        session = self.session
-        chain = self._store.find_lineage_chain(session.namespace, session.key, at.lineage)
-        log = self._store.read(chain, Ranges.span(1, at.lineage_version))
-        return tuple(recorded.event for recorded in log)
+        lineage, version = self.coordinate.lineage, self.coordinate.lineage_version
+        return tuple(read_decisions(self.session, lineage)[:version])
 
     @property
     def compaction_numbers(self) -> dict[int, int]:
         """The number of each compaction, from 1 on, by the version of its boundary."""
         return self.number_compactions(self.coordinate.lineage)
 
-    def number_compactions(self, lineage: str) -> dict[int, int]:
-        """Number the compactions of another lineage of the session in the same way."""
-        if lineage not in self._counts:
-            boundaries = list_boundaries(self.session, lineage)
-            self._counts[lineage] = {number: count for count, number in enumerate(boundaries, 1)}
-        return self._counts[lineage]
+    def _number_compactions(self, lineage: str) -> dict[int, int]:
+        boundaries = list_boundaries(self.session, lineage)
+        return {number: count for count, number in enumerate(boundaries, 1)}
 
     @cached_property
     def sizes(self) -> dict[int, PromptSizeChange]:
@@ -96,9 +94,9 @@ class Audit:
         return StatusIndex(self.view_epochs, self.retractions, self.position)
 
     @cached_property
-    def calls(self) -> Sequence[NumberedCall]:
+    def calls(self) -> Sequence[RecordedCall]:
         """All calls in the log, in order; the first has number 1."""
-        return find_calls(self.session).read_calls()
+        return read_calls(self.session)
 
     def read_between(self, first: int = 1, last: int | None = None) -> Iterator[AuditEntry]:
         """Yield what happened between two positions, both included; up to the end without `last`.
@@ -117,27 +115,26 @@ class Audit:
 
     def _read_entries(self, first: int, last: int) -> Iterator[AuditEntry]:
         placed = place_decisions(self.decisions, self.position)
-        decisions = [one for one in placed if first <= one.position <= last]
+        decisions = deque(one for one in placed if first <= one.position <= last)
+        calls = deque(self._list_calls(first, last))
         views = SentViews(self._store, self.session.namespace, self.session.key)
         for begin in range(first, last + 1, _PAGE_EVENTS):
-            end = min(last, begin + _PAGE_EVENTS - 1)
-            page = self._store.read(self._chain, Ranges.span(begin, end))
-            calls = list(self._read_calls(begin, end, views))
-            for recorded in page:
+            page = Ranges.span(begin, min(last, begin + _PAGE_EVENTS - 1))
+            for recorded in self._store.read(self._chain, page):
                 if (entry := self._make_entry(recorded)) is not None:
                     yield entry
-                while calls and _get_place(calls[0]) == recorded.position:
-                    call = calls.pop(0)
+                while calls and calls[0].last_seen_position == recorded.position:
+                    call = views.describe(calls.popleft())
                     while decisions and self._comes_before(decisions[0], call):
-                        yield decisions.pop(0)
+                        yield decisions.popleft()
                     yield call
                 while decisions and decisions[0].position == recorded.position:
-                    yield decisions.pop(0)
+                    yield decisions.popleft()
 
     def _comes_before(self, decision: AuditedDecision, call: ModelCallEntry) -> bool:
-        """Return whether a decision at the same position was made before the call was sent."""
-        if decision.position != _get_place(call):
-            return decision.position < _get_place(call)
+        """Return whether a decision was made before the call was sent."""
+        if decision.position != call.last_seen_position:
+            return decision.position < call.last_seen_position
         reported = call.reported
         if reported and reported.fingerprint and reported.lineage == self.coordinate.lineage:
             # A call that cutbank served names its lineage version.
@@ -165,28 +162,19 @@ class Audit:
     @cached_property
     def _records(self) -> frozenset[int]:
         """The positions of the newest records of the calls that the audit includes."""
-        records = (call.record for call in self.calls if self._is_included(call))
+        records = (call.report for call in self.calls if self._is_included(call))
         return frozenset(record.originator_version for record in records if record)
 
-    def _is_included(self, call: NumberedCall) -> bool:
+    def _is_included(self, call: RecordedCall) -> bool:
         """Return whether the log held any part of the call at the coordinate."""
-        at = [*call.answer[:1], *([call.record.originator_version] if call.record else [])]
-        return call.last_seen_position <= self.position and min(at) <= self.position
+        return max(call.last_seen_position, call.first_position) <= self.position
 
-    def _read_calls(self, first: int, last: int, views: SentViews) -> Iterator[ModelCallEntry]:
-        """Yield the calls whose newest visible position is in this range."""
-        calls = self.calls
-        begin = bisect_left(calls, first, key=lambda call: call.last_seen_position)
-        end = bisect_right(calls, last, key=lambda call: call.last_seen_position)
-        included = {
-            number: call
-            for number, call in enumerate(calls[begin:end], start=begin + 1)
-            if self._is_included(call)
-        }
-        wanted = Ranges.of(map(find_witness, included.values()))
-        log = {recorded.position: recorded for recorded in self._store.read(self._chain, wanted)}
-        for number, call in included.items():
-            yield views.describe(number, call, log[find_witness(call)].event)
+    def _list_calls(self, first: int, last: int) -> list[RecordedCall]:
+        """Return the calls whose newest visible position is in this range."""
+        place = attrgetter("last_seen_position")
+        begin = bisect_left(self.calls, first, key=place)
+        end = bisect_right(self.calls, last, key=place)
+        return list(filter(self._is_included, self.calls[begin:end]))
 
     def _read_retractions(self, newest: int) -> list[BlocksRetracted]:
         """Return all retractions, oldest first; each names the one before it."""
@@ -217,5 +205,49 @@ def audit(
         return Audit(session, lineage, at, lineage_version)
 
 
-def _get_place(call: ModelCallEntry) -> int:
-    return call.numbered_call.last_seen_position
+def audit_call(
+    session: StoredSession, number: int | None = None, *, at: int | None = None
+) -> AuditedCall:
+    """Return what one call of a model was sent: rebuilt, and proved by its fingerprint.
+
+    `number` counts calls from 1 on, as `audit` and replays do; `at` is the position of the call's
+    record, or of a block of its answer. `shown.proof` tells whether the view is what was sent,
+    `request()` returns the body. Raises NotFoundError if there is no such call, and
+    InvalidPositionError if `at` names none.
+    """
+    with translate_storage_errors(session.log.context.name):
+        if at is not None:
+            return _find_call_at(session, at)
+        if number is None:
+            raise InvalidPositionError("no call was named: give its number, or a handle with `at`")
+        calls = read_calls(session)
+        if not calls:
+            raise NotFoundError(f"session {session.key!r} tells of no call of a model")
+        if not 1 <= number <= len(calls):
+            raise NotFoundError(
+                f"session {session.key!r} has no call {number}: they go from 1 to {len(calls)}"
+            )
+        return _audit_call(session, calls[number - 1])
+
+
+def _find_call_at(session: StoredSession, position: int) -> AuditedCall:
+    events = session.log.events
+    chain = events.find_session_chain(session.namespace, session.key)
+    head = events.read_head(chain)[0]
+    if not 1 <= position <= head:
+        raise InvalidPositionError(f"#{position} does not exist: the session ends at #{head}")
+    event = events.read(chain, Ranges.of([position]))[0].event
+    if isinstance(event, ModelCalled):
+        return _audit_call(session, RecordedCall(0, event.position, (), event))
+    for call in read_calls(session):
+        if position in call.answer:
+            return _audit_call(session, call)
+    raise InvalidPositionError(
+        f"#{position} is neither a model's answer nor the record of a call of one"
+    )
+
+
+def _audit_call(session: StoredSession, call: RecordedCall) -> AuditedCall:
+    views = SentViews(session.log.events, session.namespace, session.key)
+    entry = views.describe(call)
+    return AuditedCall(call, call.report, entry.lineage, entry.shown, views.find_view(entry))

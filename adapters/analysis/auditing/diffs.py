@@ -77,51 +77,38 @@ def diff(
     lineage: str = MAIN_LINEAGE,
     before: str | ViewReference | None = None,
     after: str | ViewReference | None = None,
+    log: SessionText | None = None,
 ) -> ViewDiff:
     """Return what left the view at a boundary, what replaced it, and which facts are gone.
 
     Without `boundary`, the newest boundary of `lineage` is used; one that was never served is
     compared as if it had been. `before` and `after` compare any two views, written
     `LINEAGE@VERSION#POSITION`, with every part optional: without `before` the whole log, without
-    `after` the newest view. Tokens are estimates. Raises NotFoundError, InvalidPositionError.
+    `after` the newest view. Tokens are estimates. `log` is the result of `read_fact_log`, to share
+    it between comparisons. Raises NotFoundError, InvalidPositionError.
     """
     with translate_storage_errors(session.log.context.name):
-        return compare(session, boundary, lineage, before, after)
-
-
-def compare(
-    session: StoredSession,
-    boundary: int | None = None,
-    lineage: str = MAIN_LINEAGE,
-    before: str | ViewReference | None = None,
-    after: str | ViewReference | None = None,
-    *,
-    log: SessionText | None = None,
-) -> ViewDiff:
-    """Compare the views around a boundary, or any two; see `diff`.
-
-    `log` is the result of `read_fact_log`, to share it between comparisons.
-    """
-    session.log.check_lineage(lineage)
-    if before is None and after is None:
-        number = _find_newest_boundary(session, lineage) if boundary is None else boundary
-        old, new = read_views_around(session, number, lineage)
-        decisions = read_decisions(session, lineage)
-        sizes = measure_compactions(session.log.events, decisions, [number])[number]
-    elif boundary is not None:
-        raise InvalidSettingError("a boundary names both views: name it, or the views, not both")
-    else:
-        new = _read_view(session, _read_reference(session, after, lineage))
-        at = new.coordinate.position
-        # Without a named view, compare with the whole log.
-        whole = ViewReference(new.coordinate.lineage, version=0, position=at)
-        old = _read_view(
-            session, whole if before is None else _read_reference(session, before, lineage)
-        )
-        sizes = PromptSizeChange(
-            session.log.measure_use(old), session.log.measure_use(new), SizeBasis.ESTIMATED
-        )
-    return compare_views(old, new, log or read_fact_log(session), sizes)
+        session.log.check_lineage(lineage)
+        if before is None and after is None:
+            number = _find_newest_boundary(session, lineage) if boundary is None else boundary
+            old, new = read_views_around(session, number, lineage)
+            decisions = read_decisions(session, lineage)
+            sizes = measure_compactions(session.log.events, decisions, [number])[number]
+        elif boundary is not None:
+            raise InvalidSettingError(
+                "a boundary names both views: name it, or the views, not both"
+            )
+        else:
+            newest = ViewReference(lineage)
+            new = _read_view(session, newest if after is None else after, lineage)
+            at = new.coordinate
+            # Without a named view, compare with the whole log.
+            whole = ViewReference(at.lineage, version=0, position=at.position)
+            old = _read_view(session, whole if before is None else before, lineage)
+            sizes = PromptSizeChange(
+                session.log.measure_use(old), session.log.measure_use(new), SizeBasis.ESTIMATED
+            )
+        return compare_views(old, new, log or read_fact_log(session), sizes)
 
 
 def _find_newest_boundary(session: StoredSession, lineage: str) -> int:
@@ -138,24 +125,20 @@ def read_views_around(
 ) -> tuple[HistoryView, HistoryView]:
     """Return the views without a boundary and with it, at the position where it is first served."""
     events = read_decisions(session, lineage, without=[Summary])
-    activation = next(
-        (e for e in events if isinstance(e, BoundaryActivated) and e.boundary == number), None
-    )
-    if activation is not None:
-        at, version = activation.effective_from, activation.originator_version
-        return (
-            session.view(lineage=lineage, at=at, lineage_version=version - 1),
-            session.view(lineage=lineage, at=at, lineage_version=version),
-        )
-    store = session.log.events
-    reader = ViewReader(store, session.namespace, session.key, lineage)
-    if number not in list_boundaries(session, lineage):
+    boundary = next((e for e in events if e.originator_version == number), None)
+    if not isinstance(boundary, CompactBoundary):
         known = ", ".join(map(str, list_boundaries(session, lineage))) or "none"
         raise NotFoundError(f"lineage {lineage!r} has no boundary {number} (there is: {known})")
-    boundary = reader.read_boundary(number)[0]
+    for event in events:
+        if isinstance(event, BoundaryActivated) and event.boundary == number:
+            at, version = event.effective_from, event.originator_version
+            return (
+                session.view(lineage=lineage, at=at, lineage_version=version - 1),
+                session.view(lineage=lineage, at=at, lineage_version=version),
+            )
     before = session.view(lineage=lineage, at=boundary.after, lineage_version=number - 1)
-    coordinate = Coordinate(boundary.after, lineage, number)
-    return before, reader.read_prepared(number, coordinate)[1]
+    reader = ViewReader(session.log.events, session.namespace, session.key, lineage)
+    return before, reader.read_prepared(number, Coordinate(boundary.after, lineage, number))[1]
 
 
 def find_compaction_number(session: StoredSession, boundary: int, lineage: str) -> int:
@@ -177,13 +160,6 @@ def list_boundaries(session: StoredSession, lineage: str) -> list[int]:
     return [event.originator_version for event in events if isinstance(event, CompactBoundary)]
 
 
-def _read_reference(
-    session: StoredSession, named: str | ViewReference | None, lineage: str
-) -> ViewReference:
-    if named is None:
-        return ViewReference(lineage)
-    return read_view_reference(session, named, lineage) if isinstance(named, str) else named
-
-
-def _read_view(session: StoredSession, place: ViewReference) -> HistoryView:
-    return session.view(lineage=place.lineage, at=place.position, lineage_version=place.version)
+def _read_view(session: StoredSession, named: str | ViewReference, lineage: str) -> HistoryView:
+    at = read_view_reference(session, named, lineage) if isinstance(named, str) else named
+    return session.view(lineage=at.lineage, at=at.position, lineage_version=at.version)

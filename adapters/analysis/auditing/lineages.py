@@ -1,24 +1,19 @@
 """Reads the lineages of a session as trees."""
 
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from functools import partial
-from typing import cast
+from itertools import islice
+from operator import attrgetter
 
 from ....domain.compaction import MAIN_LINEAGE, RECORDED_LINEAGE
 from ....domain.compaction_events import BoundaryActivated, Summary
-from ....domain.ranges import Ranges
-from ....domain.session_events import ModelCalled
 from ....projections.lineage_tree import LineageTree, grow_tree
 from ....projections.replay.replay import is_switch_known
 from ...runtime.sessions.stored_session import StoredSession
 from ...storage.compaction_sizes import measure_compactions
 from ...storage.event_log.storage_errors import translate_storage_errors
-from ..replaying.recordings import read_decisions
-from .call_index import find_calls
-
-CALLS_PER_READ = 20
-"""Number of call records to read first; the first one is nearly always enough."""
+from ..replaying.recordings import read_calls, read_decisions
 
 
 def list_session_lineages(session: StoredSession) -> list[str]:
@@ -65,22 +60,7 @@ def _read_tree(session: StoredSession, name: str) -> LineageTree:
 
 
 def _find_first_call(session: StoredSession, lineage: str, switch: BoundaryActivated) -> int | None:
-    calls = find_calls(session).read_calls()
-    first = bisect_left(calls, switch.effective_from, key=lambda call: call.last_seen_position)
-    reports = _read_reports(session, first)
-    return next(
-        (number for number, told in reports if is_switch_known(switch, told, lineage)), None
-    )
-
-
-def _read_reports(session: StoredSession, first: int) -> Iterator[tuple[int, ModelCalled | None]]:
-    """Yield each call's number and record from an index on, reading a few at a time."""
-    calls = find_calls(session).read_calls()
-    events = session.log.events
-    chain = events.find_session_chain(session.namespace, session.key)
-    for begin in range(first, len(calls), CALLS_PER_READ):
-        some = calls[begin : begin + CALLS_PER_READ]
-        told = Ranges.of(call.record.originator_version for call in some if call.record)
-        log = {one.position: cast(ModelCalled, one.event) for one in events.read(chain, told)}
-        for number, call in enumerate(some, start=begin + 1):
-            yield number, log[call.record.originator_version] if call.record else None
+    calls = read_calls(session)
+    first = bisect_left(calls, switch.effective_from, key=attrgetter("last_seen_position"))
+    later = islice(calls, first, None)
+    return next((one.number for one in later if is_switch_known(switch, one.report, lineage)), None)

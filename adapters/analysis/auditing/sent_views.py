@@ -1,5 +1,6 @@
 """Rebuilds what calls were sent, in order; a view that only grew is not read again."""
 
+from functools import cached_property
 from typing import Any, cast
 from uuid import UUID
 
@@ -7,21 +8,17 @@ from eventsourcing.persistence import MapperDeserialisationError, PersistenceErr
 
 from ....domain.compaction import MAIN_LINEAGE, RECORDED_LINEAGE
 from ....domain.errors import NotFoundError
-from ....domain.event import Event
 from ....domain.ranges import Ranges
 from ....domain.session import derive_session_id
 from ....domain.session_events import (
-    BlockAppended,
     BlocksRetracted,
-    ModelCalled,
     RequestSettingsSet,
     SystemPromptSet,
-    ToolCalled,
     ToolsSet,
 )
 from ....projections.audit_entries import ModelCallEntry, RequestProof, SentView
 from ....projections.history_view import HistoryFold, HistoryView
-from ....projections.replay.call_numbers import NumberedCall
+from ....projections.replay.recorded_calls import RecordedCall
 from ....projections.view_content import Fingerprint, RecordedEvent, estimate_system_and_tools
 from ...storage.event_log.chain import Chain
 from ...storage.event_log.event_store import EventStore
@@ -49,27 +46,28 @@ def find_owners(store: EventStore, namespace: str, key: str) -> dict[UUID, Owner
     return found
 
 
-def find_witness(call: NumberedCall) -> int:
-    """Return the position that identifies a call: its record, else the start of its answer."""
-    return call.record.originator_version if call.record else call.answer[0]
-
-
 class SentViews:
     """The views that calls of one session were sent; it is fastest to ask in call order."""
 
     def __init__(self, store: EventStore, namespace: str, key: str) -> None:
         self.store = store
         self._own = (namespace, key)
-        self._owners: dict[UUID, Owner] = {}
         self._views: dict[tuple[Owner, str], _GrowingView] = {}
 
-    def describe(self, number: int, call: NumberedCall, witness: Event) -> ModelCallEntry:
-        """Return what a call was sent; `witness` is the event at `find_witness(call)`."""
-        reported = witness if isinstance(witness, ModelCalled) else None
-        version = reported.lineage_version if reported else None
-        recorded = reported.fingerprint if reported else None
-        name = self._find_owner(reported), _find_lineage(witness)
-        view = self._views.pop(name, None) or _GrowingView(self.store, *name)
+    @cached_property
+    def _owners(self) -> dict[UUID, Owner]:
+        return find_owners(self.store, *self._own)
+
+    def describe(self, call: RecordedCall) -> ModelCallEntry:
+        """Return what a call was sent."""
+        report = call.report
+        # Of an imported call, it is what its source recorded.
+        lineage = RECORDED_LINEAGE if call.is_imported else MAIN_LINEAGE
+        owner, version, recorded = self._own, None, None
+        if report is not None:
+            lineage, version, recorded = report.lineage, report.lineage_version, report.fingerprint
+            owner = self._owners[report.originator_id]
+        view = self._views.pop((owner, lineage), None) or _GrowingView(self.store, owner, lineage)
         try:
             view.advance(call.last_seen_position, version)
         except NotFoundError as error:
@@ -78,32 +76,15 @@ class SentViews:
             proof = RequestProof.NOT_EQUAL if recorded else RequestProof.NOT_PROVABLE
             sent = SentView(proof, " ".join(str(error).split()))
         else:
-            self._views[name] = view
+            self._views[owner, lineage] = view
             sent = view.check_fingerprint(recorded)
-        return ModelCallEntry(number, call, reported, name[1], version, sent)
+        return ModelCallEntry(call, report, lineage, sent)
 
     def find_view(self, entry: ModelCallEntry) -> HistoryView | None:
         """Return the view of the call described last; None if it cannot be rebuilt."""
-        view = self._views.get((self._find_owner(entry.reported), entry.lineage))
-        return view.make_view() if view else None
-
-    def _find_owner(self, reported: ModelCalled | None) -> Owner:
-        if reported is None:
-            return self._own
-        if not self._owners:
-            self._owners = find_owners(self.store, *self._own)
-        return self._owners[reported.originator_id]
-
-
-def _find_lineage(witness: Event) -> str:
-    """Return the lineage whose view a call saw; of an imported call, what its source recorded."""
-    match witness:
-        case ModelCalled(lineage=lineage):
-            return lineage
-        case BlockAppended(block=block) | ToolCalled(block=block) if block.origin is not None:
-            return RECORDED_LINEAGE
-        case _:
-            return MAIN_LINEAGE
+        owner = self._owners[entry.reported.originator_id] if entry.reported else self._own
+        view = self._views.get((owner, entry.lineage))
+        return view.reader.make_view(view.history, view.coordinate) if view else None
 
 
 class _GrowingView:
@@ -112,28 +93,38 @@ class _GrowingView:
     def __init__(self, store: EventStore, owner: Owner, lineage: str) -> None:
         self.checked = _CheckedReads(store)
         self.reader = ViewReader(cast(EventStore, self.checked), *owner, lineage)
+        self.chain = store.find_session_chain(*owner)
         self.history = HistoryFold()
         self._begins: tuple[int, int, int] | None = None
         self._position = 0
         self._fingerprint: Fingerprint | None = None
-        self._request_tokens: tuple[tuple[int, int, int], int] = ((0, 0, 0), 0)
 
     def advance(self, position: int, lineage_version: int | None) -> None:
-        self._coordinate = self.reader.find_coordinate(position, lineage_version)[0]
+        self.coordinate = self.reader.find_coordinate(position, lineage_version)[0]
         state = self.reader.read_state_in_effect(position, lineage_version)[1]
         begins = (state.active, state.effective_from, state.switched)
-        if begins != self._begins or position < self._position:
-            self._begin(position, lineage_version)
-        elif position > self._position:
-            self._continue(position, lineage_version)
+        is_same = begins == self._begins and position >= self._position
+        self._begins = None  # after a failed read, the state is incomplete
+        if is_same:
+            self._continue(position)
+        if not is_same or self.history.is_summary_undone():
+            self._fingerprint = None
+            self.history = self.reader.read_history(position, lineage_version)[0]
         self._begins, self._position = begins, position
+
+    def _continue(self, position: int) -> None:
+        history = self.history
+        for recorded in self.checked.read(self.chain, Ranges.span(self._position + 1, position)):
+            history.apply(recorded)
+            if isinstance(recorded.event, _RESTARTS):
+                self._fingerprint = None
+            elif self._fingerprint and (entry := history.entries.get(recorded.position)):
+                self._fingerprint.add(entry)
 
     def check_fingerprint(self, recorded: str | None) -> SentView:
         """Compare this view with a call's recorded fingerprint."""
-        again = self._compute_fingerprint()
-        lineage = self.reader
-        chain = self.checked.find_lineage_chain(lineage.namespace, lineage.key, lineage.lineage)
-        why = "; ".join(self.checked.find_problems(self.history, self._chain, chain)) or None
+        history, again = self.history, self._compute_fingerprint()
+        why = "; ".join(self._find_problems()) or None
         if recorded is None:
             proof = RequestProof.RECONSTRUCTED
         elif again != recorded:
@@ -141,18 +132,15 @@ class _GrowingView:
             why = f"the view's fingerprint is {again}, and {recorded} was recorded"
         else:
             proof = RequestProof.NOT_EQUAL if why else RequestProof.PROVED
-        boundary = self.history.boundary
+        request = estimate_system_and_tools(history.system, history.tools)
         return SentView(
             proof,
             why,
-            boundary=boundary.originator_version if boundary else None,
-            blocks=len(self.history.entries),
-            tokens=self._count_tokens(),
+            boundary=history.boundary.originator_version if history.boundary else None,
+            blocks=len(history.entries),
+            tokens=history.tokens + request + (history.summary.tokens if history.summary else 0),
             fingerprint=again,
         )
-
-    def make_view(self) -> HistoryView:
-        return self.reader.make_view(self.history, self._coordinate)
 
     def _compute_fingerprint(self) -> str:
         if self._fingerprint is None:
@@ -164,36 +152,18 @@ class _GrowingView:
                 self._fingerprint.add(entry)
         return self._fingerprint.hexdigest
 
-    def _count_tokens(self) -> int:
-        history = self.history
-        known = (id(history.system), id(history.tools), id(history.summary))
-        if self._request_tokens[0] != known:
-            request = estimate_system_and_tools(history.system, history.tools)
-            summary = history.summary.tokens if history.summary else 0
-            self._request_tokens = (known, request + summary)
-        return history.tokens + self._request_tokens[1]
-
-    def _begin(self, position: int, lineage_version: int | None) -> None:
-        self._begins = None
-        self._fingerprint = None
-        self.history = self.reader.read_history(position, lineage_version)[0]
-
-    def _continue(self, position: int, lineage_version: int | None) -> None:
-        store, history = self.reader.store, self.history
-        news = Ranges.span(self._position + 1, position)
-        self._begins = None  # after a failed read, the state is incomplete
-        for recorded in store.read(self._chain, news):
-            history.apply(recorded)
-            if isinstance(recorded.event, _RESTARTS):
-                self._fingerprint = None
-            elif self._fingerprint and (entry := history.entries.get(recorded.position)):
-                self._fingerprint.add(entry)
-        if history.is_summary_undone():
-            self._begin(position, lineage_version)
-
-    @property
-    def _chain(self) -> Chain:
-        return self.reader.store.find_session_chain(self.reader.namespace, self.reader.key)
+    def _find_problems(self) -> list[str]:
+        """Return the problems with what the view shows: its blocks, its request and its summary."""
+        history, found = self.history, self.checked.found
+        if not found:
+            return []
+        request = (history.system, history.tools, history.settings)
+        shown = sorted({*history.entries, *(one.position for one in request if one)})
+        places = [(f"#{at}", self.chain.find_stream(at), at) for at in shown]
+        if history.boundary is not None:
+            number, stream = history.boundary.originator_version, history.boundary.originator_id
+            places += [(f"version {at} of the lineage", stream, at) for at in (number, number + 1)]
+        return [f"{name}: {found[id, at]}" for name, id, at in places if (id, at) in found]
 
 
 class _CheckedReads:
@@ -219,24 +189,3 @@ class _CheckedReads:
                     self.found[originator, row.originator_version] = complaint
                 read.append(self._store.make_recorded(row))
         return read
-
-    def find_problems(self, history: HistoryFold, session: Chain, lineage: Chain) -> list[str]:
-        """Return the problems with what a view shows: its blocks, its request and its summary."""
-        if not self.found:
-            return []
-        request = (history.system, history.tools, history.settings)
-        shown = {*history.entries, *(one.position for one in request if one)}
-        problems = [
-            f"#{at}: {self.found[session.find_stream(at), at]}"
-            for at in sorted(shown)
-            if (session.find_stream(at), at) in self.found
-        ]
-        if history.boundary is not None:
-            number = history.boundary.originator_version
-            stream = lineage.find_stream(number)
-            problems += [
-                f"version {at} of the lineage: {self.found[stream, at]}"
-                for at in (number, number + 1)
-                if (stream, at) in self.found
-            ]
-        return problems

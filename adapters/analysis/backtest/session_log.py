@@ -11,7 +11,8 @@ from ....domain.backtest.cell import Cell, Setup
 from ....domain.event import Event
 from ....domain.session_events import ModelCalled
 from ....projections.read_models.timestamps import find_event_time
-from ....projections.replay.recording import RecordedCall, Recording, SessionTime
+from ....projections.replay.recorded_calls import RecordedCall
+from ....projections.replay.recording import Recording, SessionTime
 from ...runtime.sessions.stored_session import StoredSession
 from ...storage.event_log.event_mapper import dump_json
 from ..replaying.recordings import read_calibrated

@@ -7,12 +7,12 @@
   const search = document.getElementById("search");
   document.documentElement.classList.add("scripted");
 
-  const within = (runs, number) => (runs || []).some(([first, last]) => first <= number && number <= last);
+  const within = (runs, at) => runs.some(([first, last]) => first <= at && at <= last);
 
-  const fateAt = (number, blocksSeen, boundary, sees) => {
-    if (number >= blocksSeen) return "not yet said";
-    if (known.retracted.some(([at, runs]) => at <= sees && within(runs, number))) return "retracted";
-    return Object.keys(boundary).find((fate) => within(boundary[fate], number)) || "visible";
+  const fateAt = (position, boundary, sees) => {
+    if (position > sees) return "not yet said";
+    if (known.retracted.some(([at, runs]) => at <= sees && within(runs, position))) return "retracted";
+    return Object.keys(boundary).find((fate) => within(boundary[fate], position)) || "visible";
   };
 
   const show = (block, fate) => {
@@ -22,12 +22,12 @@
   };
 
   const mark = (call) => {
-    const [blocksSeen, index, sees] = known.calls[call];
+    const [sees, index] = known.calls[call];
     const boundary = index === null ? {} : known.boundaries[index];
     let sent = 0;
-    blocks.forEach((block, number) => {
+    blocks.forEach((block) => {
       const never = block.dataset.fate === "never-sent";
-      const fate = never ? "never-sent" : fateAt(number, blocksSeen, boundary, sees);
+      const fate = never ? "never-sent" : fateAt(Number(block.dataset.position), boundary, sees);
       show(block, fate);
       sent += !never && ["visible", "pinned", "trimmed"].includes(fate) ? 1 : 0;
     });

@@ -6,17 +6,14 @@ from dataclasses import dataclass
 from ....domain.compaction import MAIN_LINEAGE
 from ....domain.ranges import Ranges
 from ....domain.settlement import BlockStatus
-from ....domain.token_estimate import PromptSize
 from ....projections.audit_entries import AuditedBlock, ModelCallEntry
 from ....projections.block_statuses import compute_status_ranges
 from ....projections.history_view import HistoryView
 from ....projections.lineage_tree import BoundaryNode, LineageTree
 from ....projections.view_diff import ViewDiff
-from ....projections.view_text import SessionText
 from ...runtime.sessions.stored_session import StoredSession
 from ..auditing.audit import Audit
-from ..auditing.audited_call import measure_call
-from ..auditing.diffs import compare, read_fact_log
+from ..auditing.diffs import diff, read_fact_log
 from ..auditing.lineages import list_session_lineages, read_lineage_trees
 
 MAX_COMPARED_BOUNDARIES = 60
@@ -31,22 +28,9 @@ class PageCall:
     """A call of the model, and the view that it was sent."""
 
     entry: ModelCallEntry
-    size: PromptSize
     summary_tokens: int
     boundary: BoundaryKey | None
     """The boundary that the view starts at; None if the view was all of the log."""
-
-    @property
-    def number(self) -> int:
-        return self.entry.number
-
-    @property
-    def tokens(self) -> int:
-        return self.size.tokens
-
-    @property
-    def last_seen_position(self) -> int:
-        return self.entry.numbered_call.last_seen_position
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,18 +42,12 @@ class PageBoundary:
     diff: ViewDiff | None
     """None if there were too many boundaries to compare all."""
     statuses: Mapping[BlockStatus, Ranges]
-    last_position: int
-    """The position at which these statuses apply."""
     compaction_number: int
     """The number of the compaction on its lineage, from 1 on."""
 
     @property
     def name(self) -> str:
         return f"compaction {self.compaction_number} on {self.lineage}"
-
-    @property
-    def key(self) -> BoundaryKey:
-        return self.lineage, self.node.number
 
     @property
     def html_id(self) -> str:
@@ -102,8 +80,6 @@ def read_page_story(session: StoredSession, lineage: str | None = None) -> PageS
     audit = Audit(session, about)
     entries = list(audit.read_between())
     retractions = [(one.originator_version, one.positions) for one in audit.retractions]
-    log = read_fact_log(session)
-    found = (one for tree in trees for one in _read_boundaries(session, tree, retractions, log))
     nodes = {(tree.lineage, node.number): node for tree in trees for node in tree.nodes}
     return PageStory(
         session=session,
@@ -111,17 +87,19 @@ def read_page_story(session: StoredSession, lineage: str | None = None) -> PageS
         blocks=[one for one in entries if isinstance(one, AuditedBlock)],
         calls=[_make_call(one, nodes) for one in entries if isinstance(one, ModelCallEntry)],
         trees=[tree for tree in trees if tree.nodes or tree.attempts],
-        boundaries={one.key: one for one in found},
+        boundaries={
+            (one.lineage, one.node.number): one
+            for one in _read_boundaries(session, trees, retractions)
+        },
         retractions=retractions,
     )
 
 
 def _make_call(entry: ModelCallEntry, nodes: Mapping[BoundaryKey, BoundaryNode]) -> PageCall:
-    number = entry.sent_view.boundary
+    number = entry.shown.boundary
     node = nodes.get((entry.lineage, number)) if number else None
     return PageCall(
         entry,
-        size=measure_call(entry.reported, entry.sent_view.tokens),
         summary_tokens=node.summary.tokens if node and node.summary else 0,
         boundary=(node.lineage if node else entry.lineage, number) if number else None,
     )
@@ -129,22 +107,23 @@ def _make_call(entry: ModelCallEntry, nodes: Mapping[BoundaryKey, BoundaryNode])
 
 def _read_boundaries(
     session: StoredSession,
-    tree: LineageTree,
+    trees: Sequence[LineageTree],
     retractions: Sequence[tuple[int, Ranges]],
-    log: SessionText,
 ) -> Iterator[PageBoundary]:
-    compared = {node.number for node in tree.nodes[-MAX_COMPARED_BOUNDARIES:]}
-    for count, node in enumerate(tree.nodes, start=1):
+    log = read_fact_log(session)
+    numbered = (
+        (tree, count, node) for tree in trees for count, node in enumerate(tree.nodes, start=1)
+    )
+    for tree, count, node in numbered:
         if node.lineage != tree.lineage and node.lineage in session.log.lineages:
             continue  # it is shown in the lineage that decided it
         upto = node.served_from or node.boundary.after
         retracted = Ranges(run for at, gone in retractions if at <= upto for run in gone.runs)
-        is_compared = node.number in compared
+        is_compared = count > len(tree.nodes) - MAX_COMPARED_BOUNDARIES
         yield PageBoundary(
             lineage=node.lineage,
             node=node,
-            diff=compare(session, node.number, tree.lineage, log=log) if is_compared else None,
+            diff=diff(session, node.number, lineage=tree.lineage, log=log) if is_compared else None,
             statuses=compute_status_ranges(node.boundary, node.summary, retracted, upto),
-            last_position=upto,
             compaction_number=count,
         )

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ....domain.compaction import MAIN_LINEAGE
-from ....domain.compaction_events import Summary
 from ....domain.errors import InvalidSettingError
 from ....domain.event import Event
 from ....domain.models import ModelFacts
@@ -17,7 +16,7 @@ from ....domain.summaries.summarizer import Draft, Material
 from ....projections.replay.policy_decider import PolicyDecider
 from ....projections.replay.recording import Recording
 from ....projections.replay.replay import Decider, NeverDecider, RecordedDecider
-from ....projections.replay.replay_writers import RecordedSummarizer, ReplayWriters
+from ....projections.replay.replay_writers import ReplayWriters
 from ...models.context_limits import find_facts
 from ...runtime.compaction import from_settings
 from ...runtime.compaction.cancellation import Cancellation
@@ -34,7 +33,7 @@ RECORDED_POLICY = "recorded"
 """The recorded compactions: those of the session's source, and those served since."""
 SIZED_SUMMARIZER = "sized"
 """Summaries that have a size and no meaningful text, to measure what a size alone does."""
-REPLAY_SUMMARIZERS = ("extractive", "recorded", "llm", SIZED_SUMMARIZER)
+REPLAY_SUMMARIZERS = ("extractive", "llm", SIZED_SUMMARIZER)
 
 
 @dataclass(frozen=True)
@@ -105,30 +104,16 @@ def make_decider(
         prices=prices,
         chain=SummaryChain(),  # a replay has its own summarizers
     )
-    writers = _choose_writers(summaries, decisions, known, model)
-    return PolicyDecider(
-        terms,
-        recording,
-        replace(writers, extractive=extractive) if extractive else writers,
-        lineage=lineage,
-    )
-
-
-def _choose_writers(
-    wanted: SummaryOptions, decisions: Sequence[Event], known: "Settings", model: str | None
-) -> ReplayWriters:
-    match wanted.summarizer:
-        case "recorded":
-            summaries = tuple(one for one in decisions if isinstance(one, Summary))
-            return ReplayWriters((RecordedSummarizer(summaries),), wanted.budget)
-        case "llm":
-            return ReplayWriters((_open_cached_summaries(wanted, known, model),), wanted.budget)
-        case "sized":
-            assert wanted.budget is not None, "was checked when it was made"
-            # The policy limits the size of a summary, as for any other summarizer.
-            return ReplayWriters((SizedSummarizer(wanted.budget),))
-        case _:
-            return ReplayWriters((), wanted.budget)
+    writers = ReplayWriters(budget=summaries.budget)
+    if summaries.summarizer == "llm":
+        writers = replace(writers, summarizer=_open_cached_summaries(summaries, known, model))
+    elif summaries.summarizer == SIZED_SUMMARIZER:
+        assert summaries.budget is not None, "was checked when it was made"
+        # The policy limits the size of a summary, as for any other summarizer.
+        writers = ReplayWriters(SizedSummarizer(summaries.budget))
+    if extractive:
+        writers = replace(writers, extractive=extractive)
+    return PolicyDecider(terms, recording, writers, lineage=lineage)
 
 
 def _open_cached_summaries(

@@ -1,6 +1,7 @@
 """Reads whole sessions and their decisions for replays, and stores the decisions of a replay."""
 
 from collections.abc import Collection, Sequence
+from weakref import WeakKeyDictionary
 
 from eventsourcing.persistence import IntegrityError
 
@@ -13,12 +14,16 @@ from ....domain.compaction import (
 from ....domain.errors import ConflictError, InvalidSettingError
 from ....domain.event import Event
 from ....domain.ranges import Ranges
+from ....domain.session_events import BlockAppended, ModelCalled, ToolCalled
+from ....projections.replay.recorded_calls import CallCounter, RecordedCall
 from ....projections.replay.recording import Recording
 from ....projections.replay.recording_calibration import calibrate_recording
 from ....projections.view_content import RecordedEvent
 from ...runtime.sessions.stored_session import StoredSession
 
 SHADOW_PREFIX = "shadow:"
+_PAGE_EVENTS = 2_000
+_COUNTED_TOPICS = frozenset({BlockAppended.TOPIC, ModelCalled.TOPIC, ToolCalled.TOPIC})
 _RESERVED_LINEAGES = frozenset({MAIN_LINEAGE, RECORDED_LINEAGE})
 
 
@@ -27,6 +32,36 @@ def read_recording(session: StoredSession) -> Recording:
     events = session.log.events
     chain = events.find_session_chain(session.namespace, session.key)
     return make_recording(session, events.read(chain, Ranges.span(1, events.read_head(chain)[0])))
+
+
+_calls: WeakKeyDictionary[StoredSession, tuple[int, tuple[RecordedCall, ...]]] = WeakKeyDictionary()
+"""The calls of each session object, with the session's position when they were counted."""
+
+
+def read_calls(session: StoredSession) -> tuple[RecordedCall, ...]:
+    """Return all calls in the log, counted as replays count them; number 1 is the first.
+
+    Only the content of blocks tells which of them are one answer, so this reads the whole log, but
+    no tool results.
+    """
+    events = session.log.events
+    chain = events.find_session_chain(session.namespace, session.key)
+    head = events.read_head(chain)[0]
+    known = _calls.get(session)
+    if known is not None and known[0] == head:
+        return known[1]
+    counter = CallCounter()
+    for begin in range(1, head + 1, _PAGE_EVENTS):
+        page = Ranges.span(begin, min(head, begin + _PAGE_EVENTS - 1))
+        for stream, runs in chain.split_by_stream(page):
+            for row in events.recorder.select_runs(stream, runs):
+                if row.topic in _COUNTED_TOPICS:
+                    counter.add(events.make_recorded(row))
+                elif row.tokens:
+                    counter.interrupt()
+    calls = counter.list_calls()
+    _calls[session] = head, calls
+    return calls
 
 
 def make_recording(session: StoredSession, log: Sequence[RecordedEvent]) -> Recording:
@@ -90,12 +125,17 @@ def store_lineage(session: StoredSession, lineage: str, decisions: Sequence[Even
 
     Raises ConflictError if another process has begun one of that name meanwhile.
     """
+    try:
+        save_decisions(session, lineage, decisions)
+    except IntegrityError:
+        raise _make_conflict(session, lineage) from None
+
+
+def save_decisions(session: StoredSession, lineage: str, decisions: Sequence[Event]) -> None:
+    """Append decisions to a lineage. Raises IntegrityError if it has other ones by now."""
     events = session.log.events
     with events.lock_streams(derive_lineage_id(session.namespace, session.key, lineage)):
-        try:
-            events.save(*decisions)
-        except IntegrityError:
-            raise _make_conflict(session, lineage) from None
+        events.save(*decisions)
 
 
 def _make_conflict(session: StoredSession, lineage: str) -> ConflictError:

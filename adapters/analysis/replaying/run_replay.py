@@ -18,7 +18,6 @@ from ....projections.replay.policy_decider import PolicyDecider
 from ....projections.replay.recorded_rows import render_plain_text
 from ....projections.replay.recording import RecordingCalibration
 from ....projections.replay.replay import (
-    Decider,
     ReplayCompaction,
     ReplayedCall,
     replay_recording,
@@ -111,7 +110,7 @@ def replay(
 
     `policy` is a name or a value, `settings` its fields; `none` never compacts, `recorded` compacts
     as recorded. `limit` is the prompt's limit in tokens, `model` the agent's; `summarizer` is
-    `extractive`, `recorded` or `llm`, `budget` the tokens of each summary. A model's summaries come
+    `extractive` or `llm`, `budget` the tokens of each summary. A model's summaries come
     from `cache`, a file, else from the one in the user's cache folder; with `allow_llm`, the model
     of the settings writes missing ones. `lineage` stores the decisions under a new name, and
     `dump_views` each view, as JSON Lines in a new file; nothing else is written. `progress` is
@@ -148,7 +147,8 @@ def replay(
         name = policy if isinstance(policy, str) else policy.name
         if lineage is not None and not isinstance(decider, PolicyDecider):
             raise InvalidSettingError(f"{name!r} decides nothing new that a lineage could hold")
-        kept = _find_cache(decider)
+        writer = decider.writers.summarizer if isinstance(decider, PolicyDecider) else None
+        kept = writer if isinstance(writer, CachedSummaries) else None
         if kept:
             stack.enter_context(kept.cache)
         dump: TextIO | None = None
@@ -180,13 +180,6 @@ def replay(
         damaged=kept.cache.damaged if kept else 0,
         calibration=recording.calibration,
     )
-
-
-def _find_cache(decider: Decider) -> CachedSummaries | None:
-    if not isinstance(decider, PolicyDecider):
-        return None
-    writers = decider.writers.summarizers
-    return next((one for one in writers if isinstance(one, CachedSummaries)), None)
 
 
 def _format_view(session: str, served: ReplayedCall, view: HistoryView) -> str:

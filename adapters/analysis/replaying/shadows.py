@@ -4,21 +4,19 @@ import logging
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
 from threading import Condition, Thread, current_thread
-from weakref import WeakSet
 
 from eventsourcing.persistence import IntegrityError
 
-from ....domain.compaction import derive_lineage_id
-from ....domain.compaction_events import CompactBoundary, Summary
+from ....domain.compaction import CompactionState
 from ....domain.compaction_terms import CompactionTerms
 from ....domain.errors import InvalidSettingError
 from ....domain.hooks import CompactionEventKind
 from ....domain.policies.policy import Policy
 from ....domain.ranges import Ranges
-from ....projections.replay.policy_decider import ContinuedLineage, PolicyDecider
-from ....projections.replay.recording import RecordedCall
+from ....projections.block_statuses import collect_boundaries
+from ....projections.replay.policy_decider import PolicyDecider
+from ....projections.replay.recorded_calls import RecordedCall
 from ....projections.replay.replay_fold import ReplayFold
 from ....projections.view_content import RecordedEvent
 from ...runtime.compaction.event_sink import CompactionEventSink
@@ -27,7 +25,7 @@ from ...runtime.sessions.session_log import SessionLog
 from ...runtime.sessions.store_context import StoreContext
 from ...runtime.sessions.stored_session import StoredSession
 from ...settings.policy_catalog import get_policy
-from .recordings import SHADOW_PREFIX, make_recording, read_decisions
+from .recordings import SHADOW_PREFIX, make_recording, read_decisions, save_decisions
 
 _STOP_TIMEOUT_S = 5.0
 """Seconds that closing a store waits for a decision."""
@@ -42,94 +40,76 @@ class Shadow:
     """
 
     def __init__(
-        self,
-        session: StoredSession,
-        lineage: str,
-        terms: CompactionTerms,
-        *,
-        once_a_turn: bool = False,
-        regrowth: float,
+        self, session: StoredSession, label: str, terms: CompactionTerms, options: LoopOptions
     ) -> None:
         self.session = session
-        self.lineage = lineage
+        self.lineage = SHADOW_PREFIX + label
         self.terms = terms
-        self._once_a_turn = once_a_turn
-        self._regrowth = regrowth
+        self.has_failed = False
+        self._options = options
         self._log: list[RecordedEvent] = []
         self._going: tuple[ReplayFold, PolicyDecider] | None = None
 
     def decide_at(self, position: int) -> None:
         """Decide about the call that sees the session up to a position."""
+        session, events = self.session, self.session.log.events
         if position > len(self._log):
-            events, session = self.session.log.events, self.session
             chain = events.find_session_chain(session.namespace, session.key)
             self._log += events.read(chain, Ranges.span(len(self._log) + 1, position))
-        if self._going is None:
-            self._going = self._resume(position)
-        fold, decider = self._going
+        fold, decider = self._going = self._going or self._resume(position)
         fold.advance(position)
         decider.decide(fold, RecordedCall(0, position))
         fold.record_sent()
-        self._store(decider)
+        decisions, decider.events = decider.events, []
+        if decisions:
+            try:
+                save_decisions(session, self.lineage, decisions)
+            except IntegrityError:
+                # Another process was first: continue from its position.
+                self._going = None
 
     def _resume(self, position: int) -> tuple[ReplayFold, PolicyDecider]:
         """Return the fold and the decider after all decisions so far."""
-        session, events = self.session, self.session.log.events
-        recording = make_recording(session, self._log)
+        events = self.session.log.events
+        recording = make_recording(self.session, self._log)
         fold = ReplayFold(recording, self.lineage)
-        begun = None
-        if decisions := read_decisions(session, self.lineage):
-            chain = events.find_lineage_chain(session.namespace, session.key, self.lineage)
-            version, state = events.read_lineage_state(chain)
-            last: datetime = decisions[-1].timestamp
-            begun = ContinuedLineage(version, state, last)
-            summaries = {one.boundary: one for one in decisions if isinstance(one, Summary)}
-            for one in decisions:
-                if isinstance(one, CompactBoundary):
-                    fold.add_boundary(one, summaries.get(one.originator_version))
+        decisions = read_decisions(self.session, self.lineage)
+        state = CompactionState()
+        if decisions:
+            chain = events.find_lineage_chain(recording.namespace, recording.key, self.lineage)
+            version, state = events.read_lineage_state(chain, decisions[-1].originator_version)
+            fold.boundaries |= collect_boundaries(decisions)
             fold.resume(position, state, version)
         decider = PolicyDecider(
             self.terms,
             recording,
             lineage=self.lineage,
-            regrowth=self._regrowth,
-            once_a_turn=self._once_a_turn,
-            continued=begun,
+            regrowth=self._options.regrowth,
+            once_a_turn=self._options.once_a_turn,
+            newest=decisions[-1] if decisions else None,
+            state=state,
         )
         return fold, decider
 
-    def _store(self, decider: PolicyDecider) -> None:
-        news, decider.events = decider.events, []
-        if not news:
-            return
-        session, events = self.session, self.session.log.events
-        with events.lock_streams(derive_lineage_id(session.namespace, session.key, self.lineage)):
-            try:
-                events.save(*news)
-            except IntegrityError:
-                # Another process was first: continue from its position.
-                self._going = None
-
 
 class ShadowWorker:
-    """One thread, which runs while there is work.
+    """One thread for the shadows of a store, which runs while there is work.
 
-    An error in a shadow is logged and reported to listeners, once, and that shadow is dropped: its
-    lineage stays as it is, and the agent's view is not affected.
+    An error in a shadow is logged and reported to listeners, once, and that shadow decides no more:
+    its lineage stays as it is, and the agent's view is not affected.
     """
 
-    def __init__(self, patience_s: float = _STOP_TIMEOUT_S) -> None:
-        self.patience_s = patience_s
+    def __init__(self) -> None:
+        self.patience_s = _STOP_TIMEOUT_S
         self._changing = Condition()
         self._waiting: deque[tuple[Shadow, int]] = deque()
         self._thread: Thread | None = None
-        self._dropped = WeakSet[Shadow]()
         self._is_ended = False
 
     def submit(self, shadow: Shadow, position: int) -> None:
         """Queue a decision about a call; return immediately, and raise nothing."""
         with self._changing:
-            if self._is_ended or shadow in self._dropped:
+            if self._is_ended or shadow.has_failed:
                 return
             self._waiting.append((shadow, position))
             if self._thread is None:
@@ -165,39 +145,40 @@ class ShadowWorker:
                     self._changing.notify_all()
                     return
                 shadow, position = self._waiting.popleft()
-                if shadow in self._dropped:
-                    continue
             try:
-                shadow.decide_at(position)
+                if not shadow.has_failed:
+                    shadow.decide_at(position)
             except Exception as error:  # there is no caller to raise it to
-                session = shadow.session
-                logger.exception(
-                    "%s of session %r failed, and decides no more", shadow.lineage, session.key
-                )
-                with self._changing:
-                    self._dropped.add(shadow)
-                sink = CompactionEventSink(
-                    session.log.listeners, session.key, session.namespace, shadow.lineage
-                )
-                sink.notify(
-                    CompactionEventKind.FAILED,
-                    policy=shadow.terms.policy.name,
-                    reason=str(error),
-                    error=type(error).__name__,
-                )
+                shadow.has_failed = True
+                name, key = shadow.lineage, shadow.session.key
+                logger.exception("%s of session %r failed, and decides no more", name, key)
+                _report_failure(shadow, error)
+
+
+def _report_failure(shadow: Shadow, error: Exception) -> None:
+    session = shadow.session
+    sink = CompactionEventSink(
+        session.log.listeners, session.key, session.namespace, shadow.lineage
+    )
+    sink.notify(
+        CompactionEventKind.FAILED,
+        policy=shadow.terms.policy.name,
+        reason=str(error),
+        error=type(error).__name__,
+    )
 
 
 @dataclass(frozen=True)
 class LoopShadows:
     """The shadow policies of one loop, decided in the thread of their store."""
 
-    watch: ShadowWorker
+    worker: ShadowWorker
     shadows: Sequence[Shadow]
 
     def decide(self, position: int) -> None:
         """Queue a decision about a call for each shadow; return immediately, and raise nothing."""
         for shadow in self.shadows:
-            self.watch.submit(shadow, position)
+            self.worker.submit(shadow, position)
 
 
 def start_shadows(
@@ -214,21 +195,14 @@ def start_shadows(
             raise InvalidSettingError(f"{label} is there twice among the shadows: leave one out")
         # Shadows run in a background thread, where no user callback is called.
         own = replace(terms, policy=policy, tracked_files=None)
-        shadows[label] = Shadow(
-            StoredSession(log),
-            SHADOW_PREFIX + label,
-            own,
-            once_a_turn=options.once_a_turn,
-            regrowth=options.regrowth,
-        )
-    return LoopShadows(shadow_watch_of(log.context), tuple(shadows.values()))
+        shadows[label] = Shadow(StoredSession(log), label, own, options)
+    return LoopShadows(find_worker(log.context), tuple(shadows.values()))
 
 
-def shadow_watch_of(context: StoreContext) -> ShadowWorker:
+def find_worker(context: StoreContext) -> ShadowWorker:
     with context.starting:
-        for work in context.background:
-            if isinstance(work, ShadowWorker):
-                return work
-        watch = ShadowWorker()
-        context.background.append(watch)
-        return watch
+        found = (work for work in context.background if isinstance(work, ShadowWorker))
+        if (worker := next(found, None)) is None:
+            worker = ShadowWorker()
+            context.background.append(worker)
+        return worker

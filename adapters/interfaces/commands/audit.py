@@ -52,7 +52,7 @@ from ..command_line.printing import (
 from ..command_line.sessions import open_call_session, session_to_json
 from ..command_line.verbs import Invocation, flag, option
 from ..command_line.views import check_format, format_coordinate, read_view_place
-from .audit_calls import entry_to_json, find_call, print_call, print_call_summary
+from .audit_calls import call_to_json, find_call, print_call, print_call_summary
 
 _JSON_EXCERPT_CHARACTERS, _EXCERPT_CHARACTERS = 160, 100
 """Characters of a block that an audit shows; `recall` returns all of it."""
@@ -133,7 +133,7 @@ def _count_proofs(
 ) -> Iterator[AuditEntry]:
     for happening in story:
         if isinstance(happening, ModelCallEntry):
-            proofs[happening.sent_view.proof] += 1
+            proofs[happening.shown.proof] += 1
         yield happening
 
 
@@ -143,7 +143,7 @@ def story_to_json(audit: Audit, story: Iterable[AuditEntry]) -> Iterator[dict[st
             case AuditedBlock():
                 yield _block_to_json(happening)
             case ModelCallEntry():
-                yield {"what": "call", **entry_to_json(happening)}
+                yield {"what": "call", **call_to_json(happening)}
             case AuditedEvent(position=position, event=event, is_superseded=superseded):
                 place = {"position": position, "superseded": superseded}
                 yield {"what": "event", **_event_to_json(event), **place}

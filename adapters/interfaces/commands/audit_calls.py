@@ -8,12 +8,11 @@ import typer
 
 from ....domain.errors import InvalidSettingError
 from ....domain.session_events import ModelCalled
-from ....projections.audit_entries import ModelCallEntry, SentView, find_source_time
+from ....projections.audit_entries import AuditedCall, ModelCallEntry, SentView, find_source_time
 from ....projections.read_models.timestamps import format_timestamp
-from ...analysis.auditing.audit import Audit
-from ...analysis.auditing.audited_call import AuditedCall, audit_call, measure_call
-from ...analysis.auditing.call_index import find_calls
+from ...analysis.auditing.audit import Audit, audit_call
 from ...analysis.auditing.diffs import find_compaction_number
+from ...analysis.replaying.recordings import read_calls
 from ...runtime.sessions.stored_session import StoredSession
 from ..command_line.blocks import parse_handle
 from ..command_line.printing import INDENT, format_count, pick, print_json, print_text
@@ -29,7 +28,7 @@ def find_call(session: StoredSession, word: str) -> AuditedCall:
     if word.strip().startswith("#"):
         return audit_call(session, at=parse_handle(word, _fail_if_asked))
     if word.strip().lower() == "last":
-        return audit_call(session, len(find_calls(session).read_calls()))
+        return audit_call(session, len(read_calls(session)))
     if not _NUMBER.fullmatch(word.strip()):
         raise InvalidSettingError(f"{word!r} is not a call: write 12, last, or '#12'")
     return audit_call(session, int(word))
@@ -39,11 +38,9 @@ def _fail_if_asked(_: int) -> int:
     raise AssertionError("asked only where a word says `last`")
 
 
-def _call_to_json(
-    call: ModelCallEntry | AuditedCall, sees: int, answer: Iterable[int], shown: SentView
-) -> dict[str, Any]:
+def call_to_json(call: ModelCallEntry) -> dict[str, Any]:
     """Return a call; the values of its record are null if there is none."""
-    reported = call.reported
+    reported, shown = call.reported, call.shown
     report: dict[str, Any] = (
         pick(reported, _REPORT_FIELDS) if reported else dict.fromkeys(_REPORT_FIELDS.split())
     )
@@ -52,33 +49,23 @@ def _call_to_json(
     when = find_source_time(reported) if reported else None
     return {
         "number": call.number,
-        "sees": sees,
-        "answer": list(answer),
+        "sees": call.last_seen_position,
+        "answer": list(call.answer),
         "recorded": reported.originator_version if reported else None,
         "when": format_timestamp(when) if when else None,
         **report,
         **pick(shown, "proof why"),
-        **dict.fromkeys(("lineage", "lineage_version")),  # as the caller knows them
+        **pick(call, "lineage lineage_version"),
         **pick(shown, "boundary blocks"),
-        **pick(measure_call(reported, shown.tokens), "tokens tokens_basis=basis"),
+        **pick(call.size, "tokens tokens_basis=basis"),
         "rebuilt": shown.fingerprint,
     }
 
 
-def entry_to_json(asked: ModelCallEntry) -> dict[str, Any]:
-    numbered = asked.numbered_call
-    document = _call_to_json(asked, numbered.last_seen_position, numbered.answer, asked.sent_view)
-    return document | pick(asked, "lineage lineage_version")
-
-
 def _audited_call_to_json(session: str, call: AuditedCall, form: str | None) -> dict[str, Any]:
-    reported, view = call.reported, call.view
-    lineage = reported.lineage if reported else None
     return {
         "session": session,
-        **_call_to_json(call, call.last_seen_position, call.answer, call.shown),
-        "lineage": view.coordinate.lineage if view else lineage,
-        "lineage_version": reported.lineage_version if reported else None,
+        **call_to_json(call),
         "format": form or call.render_format,
         "as_sent": call.is_exact and form in {None, call.render_format},
         "body": call.request(form),
@@ -109,7 +96,7 @@ def _print_request(call: AuditedCall, compaction: int | None, form: str | None) 
         place = format_place(reported.lineage, reported.lineage_version, call.last_seen_position)
     elif call.view:
         place = format_coordinate(call.view.coordinate)
-    size = _format_view_size(call.shown, reported, compaction)
+    size = _format_view_size(call, compaction)
     print_text(f"{name} saw {place}: {size}", bold=True)
     for line in _report_lines(call.reported, call.answer):
         print_text(line)
@@ -131,18 +118,18 @@ def _format_proof(shown: SentView) -> str:
     return f"{shown.proof}" + (f": {shown.why}" if shown.why else "")
 
 
-def _format_view_size(shown: SentView, reported: ModelCalled | None, compaction: int | None) -> str:
+def _format_view_size(call: ModelCallEntry, compaction: int | None) -> str:
     begins = f", compaction {compaction}" if compaction else ""
-    return f"{format_count(shown.blocks, 'block')}, {measure_call(reported, shown.tokens)}{begins}"
+    return f"{format_count(call.shown.blocks, 'block')}, {call.size}{begins}"
 
 
 def print_call_summary(asked: ModelCallEntry, audit: Audit, *, brief: bool) -> None:
-    at = format_place(asked.lineage, asked.lineage_version, asked.numbered_call.last_seen_position)
-    compaction = audit.number_compactions(asked.lineage).get(asked.sent_view.boundary or 0)
-    size = _format_view_size(asked.sent_view, asked.reported, compaction)
-    print_text(f"-- call {asked.number} saw {at}: {size}; {_format_proof(asked.sent_view)} --")
+    at = format_place(asked.lineage, asked.lineage_version, asked.last_seen_position)
+    compaction = audit.number_compactions(asked.lineage).get(asked.shown.boundary or 0)
+    size = _format_view_size(asked, compaction)
+    print_text(f"-- call {asked.number} saw {at}: {size}; {_format_proof(asked.shown)} --")
     if not brief:
-        for line in _report_lines(asked.reported, asked.numbered_call.answer):
+        for line in _report_lines(asked.reported, asked.answer):
             print_text(INDENT + line)
 
 

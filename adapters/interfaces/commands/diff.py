@@ -54,12 +54,12 @@ def diff(
 ) -> None:
     """Show what left the view, and which facts are lost to it."""
     with open_call_session(call, session) as found:
-        places = (
+        places = [
             None if word is None else read_place(found, word, lineage) for word in (before, after)
-        )
+        ]
         found.log.check_lineage(lineage)
         boundary = None if number is None else diffs.find_boundary(found, number, lineage)
-        compared = diffs.compare(found, boundary, lineage, *places)
+        compared = diffs.diff(found, boundary, lineage=lineage, before=places[0], after=places[1])
         numbers = tuple(
             diffs.find_compaction_number(found, begin.originator_version, at.lineage)
             if begin

@@ -11,10 +11,9 @@ from opened_stores import store_of
 
 import cutbank
 from cutbank import Block, CompactionOptions, SessionStore, Settings, StoredSession, verify
-from cutbank.adapters.analysis.auditing.audited_call import AuditedCall
 from cutbank.adapters.settings.compaction_settings import PinSettings
 from cutbank.domain.errors import CutbankError, InvalidPositionError, NotFoundError
-from cutbank.projections.audit_entries import ModelCallEntry, RequestProof
+from cutbank.projections.audit_entries import AuditedCall, ModelCallEntry, RequestProof
 from cutbank.projections.rendering.catalog import render_view
 
 LONG = "silt and sand and clay " * 1_000
@@ -92,7 +91,7 @@ def test_a_coordinate_that_never_was_is_not_provable(session: StoredSession) -> 
     assert call.shown.why == "lineage 'main' has no version 7: it ends at 0"
     assert (call.view, call.request()) == (None, None)
     assert [one.rule for one in verify(store_of(session), session).violations] == ["fingerprint"]
-    assert [one.sent_view for one in calls_of(session)] == [call.shown]
+    assert [one.shown for one in calls_of(session)] == [call.shown]
 
 
 def test_what_names_no_call_is_refused(session: StoredSession) -> None:
@@ -148,8 +147,8 @@ def test_what_was_changed_behind_the_back_of_the_log_is_never_proved(
         assert call.shown.proof is RequestProof.NOT_EQUAL
         assert call.shown.why
         before, after = calls_of(session)
-        assert before.sent_view.proof is RequestProof.RECONSTRUCTED
-        assert after.sent_view == call.shown
+        assert before.shown.proof is RequestProof.RECONSTRUCTED
+        assert after.shown == call.shown
         assert verify(store, session).violations
 
 

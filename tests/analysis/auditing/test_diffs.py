@@ -13,7 +13,6 @@ import cutbank
 from cutbank import Block, CompactionOptions, Ranges, StoredSession, ToolCall, ToolResult, diff
 from cutbank.adapters.analysis.auditing.diffs import (
     ViewReference,
-    compare,
     list_boundaries,
     read_fact_log,
     read_views_around,
@@ -281,8 +280,8 @@ def test_every_block_that_left_or_came_is_listed_once_and_backwards_it_is_mirror
             for position in {session.position // 2 or 1, session.position}
         ]
         for before, after in combinations_with_replacement(views[:6], 2):
-            there = compare(session, None, "main", before=before, after=after, log=log)
-            back = compare(session, None, "main", before=after, after=before, log=log)
+            there = diff(session, before=before, after=after, log=log)
+            back = diff(session, before=after, after=before, log=log)
             old, new = (
                 session.view(lineage=p.lineage, at=p.position, lineage_version=p.version)
                 for p in (before, after)

@@ -1,20 +1,19 @@
 """Which summary stands for what, through repeated compaction."""
 
+from collections import Counter
 from typing import Any
 
 import pytest
 from clock import Clock
 from hypothesis import given
-from hypothesis import strategies as st
 from lived import LIMIT, POLICY, Act, acts, exchange, live
 
 import cutbank
 from cutbank import Block, CompactionOptions, NotFoundError, Ranges, StoredSession
-from cutbank.adapters.analysis.auditing import lineages
 from cutbank.adapters.analysis.auditing.lineages import list_session_lineages, read_lineage_trees
 from cutbank.adapters.analysis.replaying.recordings import read_decisions, read_recording
 from cutbank.domain.compaction_events import BoundaryActivated, CompactionReverted
-from cutbank.projections.lineage_tree import BoundaryStatus
+from cutbank.projections.lineage_tree import BoundaryStatus, trace_phrases
 from cutbank.projections.replay.replay import is_switch_seen
 
 
@@ -132,12 +131,9 @@ def test_all_that_left_stands_in_one_place_and_every_boundary_is_told_once(what:
                 assert node.new_blocks | node.inherited_blocks == node.covers
 
 
-@given(acts, st.integers(1, 3))
-def test_the_first_call_is_the_first_of_all_calls_that_was_sent_it(
-    what: list[Act], few: int
-) -> None:
-    with pytest.MonkeyPatch.context() as patch, cutbank.open(":memory:", clock=Clock()) as store:
-        patch.setattr(lineages, "CALLS_PER_READ", few)
+@given(acts)
+def test_the_first_call_is_the_first_of_all_calls_that_was_sent_it(what: list[Act]) -> None:
+    with cutbank.open(":memory:", clock=Clock()) as store:
         session = live(store.session("s"), what)
         calls = read_recording(session).calls
 
@@ -154,9 +150,8 @@ def test_the_first_call_is_the_first_of_all_calls_that_was_sent_it(
 
 
 def test_calls_that_were_sent_an_older_view_later_are_not_the_first_that_saw_a_boundary(
-    session: StoredSession, monkeypatch: pytest.MonkeyPatch
+    session: StoredSession,
 ) -> None:
-    monkeypatch.setattr(lineages, "CALLS_PER_READ", 2)
     compacted(session, 6)
     for number in range(5):
         session.append(Block.user("Go on."))
@@ -168,3 +163,13 @@ def test_calls_that_were_sent_an_older_view_later_are_not_the_first_that_saw_a_b
     newest = read_recording(session).calls[-1]
     assert newest.report is not None
     assert (newest.report.call_id, node.first_call) == ("new", newest.number)
+
+
+def test_words_that_an_earlier_summary_had_are_that_ones() -> None:
+    first = trace_phrases(2, "The user wants a brown river and no silt.", {})
+    second = trace_phrases(5, "The user wants a brown river. It runs north.", first)
+    third = trace_phrases(8, "Brown river. It runs north! A delta was found.", second)
+
+    assert Counter(first.values()) == {2: 6}
+    assert Counter(second.values()) == {2: 3, 5: 3}
+    assert Counter(third.values()) == {5: 2, 8: 4}

@@ -94,16 +94,16 @@ def test_all_of_a_session_is_on_the_page_and_every_link_leads_somewhere(
     ids, texts = found.ids, found.texts
     assert len(set(ids)) == len(ids)
     assert {f"block-{told.position}" for told in story.blocks} <= set(ids)
-    assert {f"call-{told.number}" for told in story.calls} <= set(ids)
+    assert {f"call-{told.entry.number}" for told in story.calls} <= set(ids)
     (boundary,) = (id for id in ids if id.startswith("boundary-"))
     assert view.summary.text in texts[boundary]
     links = [given["href"] for given in found.named("a")]
     assert links
     assert {link.removeprefix("#") for link in links} <= set(ids)
     before, after = (
-        texts[f"call-{told.number}"]
+        texts[f"call-{told.entry.number}"]
         for told in story.calls
-        if told.entry.sent_view.proof is RequestProof.PROVED
+        if told.entry.shown.proof is RequestProof.PROVED
     )
     assert all(word in before for word in ("all of the log", "proved"))
     assert all(word in after for word in ("compaction", "summarised", "proved"))
@@ -160,7 +160,7 @@ def test_what_the_script_marks_is_what_a_call_was_sent(what: list[Act]) -> None:
             json.dumps(make_page_data(story, select_content(story, is_full=True)))
         )
         for told in story.calls:
-            if told.entry.sent_view.proof is not RequestProof.PROVED or told.entry.reported is None:
+            if told.entry.shown.proof is not RequestProof.PROVED or told.entry.reported is None:
                 continue
             at = told.entry.reported
             view = session.view(
@@ -171,24 +171,24 @@ def test_what_the_script_marks_is_what_a_call_was_sent(what: list[Act]) -> None:
             without_a_word = set(hidden) - {one.position for one in replaced}
             marked = [
                 block.position
-                for number, block in enumerate(story.blocks)
-                if _fate(document, str(told.number), number)
+                for block in story.blocks
+                if _fate(document, str(told.entry.number), block.position)
                 in {"visible", "pinned", "trimmed", "hidden"}
                 and block.position not in without_a_word
             ]
             assert marked == [entry.position for entry in view.entries]
-            assert told.tokens == view.tokens
+            assert told.entry.size.tokens == view.tokens
 
 
-def _fate(document: dict[str, Any], call: str, number: int) -> str:
+def _fate(document: dict[str, Any], call: str, position: int) -> str:
     """The rule of the page's script, in Python."""
-    seen, index, sees = document["calls"][call]
+    sees, index = document["calls"][call]
     fates = {} if index is None else document["boundaries"][index]
 
     def within(runs: list[list[int]]) -> bool:
-        return any(first <= number <= last for first, last in runs)
+        return any(first <= position <= last for first, last in runs)
 
-    if number >= seen:
+    if position > sees:
         return "not yet said"
     if any(at <= sees and within(runs) for at, runs in document["retracted"]):
         return "retracted"

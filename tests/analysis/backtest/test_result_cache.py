@@ -79,7 +79,7 @@ def test_whatever_a_cell_follows_from_changes_its_fingerprint() -> None:
         {"limit": 2},
         {"budget": 2},
         {"settings": {"a": 1}},
-        {"summarizer": "recorded"},
+        {"summarizer": "sized"},
     ]
     found = [
         fingerprint_item("d", SETUP, None, settings),

@@ -1,9 +1,7 @@
 """A replay decides what an agent's loop decided, and shows what it served."""
 
 from dataclasses import dataclass, replace
-from datetime import timedelta
 from operator import attrgetter
-from random import Random
 from typing import Any, ClassVar
 
 import pytest
@@ -19,20 +17,18 @@ from cutbank.adapters.analysis.replaying.recordings import (
     read_recording,
     store_lineage,
 )
-from cutbank.adapters.settings.policy_catalog import get_policy
 from cutbank.domain.compaction import MAIN_LINEAGE
 from cutbank.domain.compaction_events import CompactionFailed, Trigger
 from cutbank.domain.compaction_terms import CompactionTerms, PinRules
 from cutbank.domain.errors import NothingToCompactError
 from cutbank.domain.event import Event
-from cutbank.domain.fidelity.rows import WHOLE_HISTORY
 from cutbank.domain.item import Item, order_for_view
 from cutbank.domain.policies.policy import Policy, is_due
 from cutbank.domain.window import Plan, Window
 from cutbank.projections.replay.policy_decider import PolicyDecider
-from cutbank.projections.replay.recording import RecordedCall, Recording
+from cutbank.projections.replay.recorded_calls import RecordedCall
+from cutbank.projections.replay.recording import Recording
 from cutbank.projections.replay.replay import (
-    NeverDecider,
     RecordedDecider,
     ReplayDecision,
     ReplayRun,
@@ -40,7 +36,6 @@ from cutbank.projections.replay.replay import (
     replay_recording,
 )
 from cutbank.projections.replay.replay_fold import ReplayFold
-from cutbank.projections.view_content import RecordedEvent
 
 Steps = list[tuple[Any, ...]]
 LAST: Steps = [("work", [], True)]
@@ -97,29 +92,6 @@ def came_to_nothing(decisions: list[Event], blocks: Ranges) -> list[int]:
         for one in decisions
         if isinstance(one, CompactionFailed) and one.after
     ]
-
-
-@settings(max_examples=8)
-@given(
-    steps=STEPS,
-    name=NAMES.filter(lambda name: not hasattr(fitted(name, 500), "cooldown_seconds")),
-    jumps=st.randoms(use_true_random=False),
-)
-def test_a_clock_that_jumps_changes_nothing_but_cooldowns(
-    name: str, steps: Steps, jumps: Random
-) -> None:
-    recording = recorded([*steps, *LAST], 500)
-    jumped = replace(recording, log=[at_another_time(one, jumps) for one in recording.log])
-
-    plain, other = (views_of(log, decider_of(name, log, 500), 500) for log in (recording, jumped))
-
-    blocks = Ranges.of(one.position for one in recording.log if one.tokens)
-    assert [essence(view, blocks) for view in plain] == [essence(view, blocks) for view in other]
-
-
-def at_another_time(one: RecordedEvent, jumps: Random) -> RecordedEvent:
-    by = timedelta(seconds=jumps.randint(-100_000, 100_000))
-    return replace(one, event=one.event.model_copy(update={"timestamp": one.event.timestamp + by}))
 
 
 # What is shown
@@ -198,14 +170,6 @@ def test_a_segment_shows_what_the_views_of_its_calls_show(name: str, steps: Step
         retracted = {at for at in segment.kept if at <= max(shown, default=0)} - shown
         # What a segment keeps and a view does not have was taken back since.
         assert all(not view.summary or at not in view.summary.covers for at in retracted)
-
-
-@settings(max_examples=4)
-@given(steps=STEPS)
-def test_a_session_that_nobody_compacts_is_one_whole_segment(steps: Steps) -> None:
-    recording = recorded([*steps, *LAST])
-
-    assert collect_segments(replay_recording(recording, NeverDecider()))[1] == (WHOLE_HISTORY,)
 
 
 # What a policy is shown
@@ -295,7 +259,7 @@ def test_a_late_result_stands_beside_its_carried_call_before_a_block_pinned_sinc
     result = session.append(ToolResult(tool_call_id="c", content="found")).last
     fold = ReplayFold(read_recording(session), MAIN_LINEAGE)
     fold.advance(compacted_at)
-    fold.add_boundary(boundary, session.view().summary)
+    fold.boundaries[boundary.originator_version] = boundary, session.view().summary
     fold.serve(boundary.originator_version, boundary.originator_version)
 
     fold.advance(pinned_at)
@@ -304,33 +268,3 @@ def test_a_late_result_stands_beside_its_carried_call_before_a_block_pinned_sinc
 
     check_items(fold)
     assert [item.position for item in fold.list_items()][-2:] == [result, later]
-
-
-PRUNING = {"prune_over": 201, "preserve_recent": 2, "max_output_tokens": 0}
-
-
-@pytest.mark.parametrize(
-    ("turns", "words", "policy", "limit"),
-    [
-        (30, 100, get_policy("preserve-zone", **PRUNING), 100_000),  # each view starts again
-        (1, 4_000, fitted("pi", LIMIT), LIMIT),  # a result alone is too long
-    ],
-)
-def test_results_that_were_shortened_are_shown_as_short_as_they_are(
-    session: StoredSession, turns: int, words: int, policy: Policy, limit: int
-) -> None:
-    for number in range(turns):
-        call = str(number)
-        session.append(Block.user("look " * 50))
-        session.append(ToolCall(tool_call_id=call, name="ls", arguments="{}"))
-        session.append(ToolResult(tool_call_id=call, content="found " * words))
-    session.append(Block.assistant("that is a lot"), Block.user("and now?"))
-    session.append(Block.assistant("nothing more"))
-    recording = read_recording(session)
-
-    decider = Looking(CompactionTerms(policy, limit), recording)
-    calls = replay_recording(recording, decider, limit=limit)
-    trimmed = [bool(one.boundary.trims) for call, _ in calls for one in call.compactions]
-
-    assert any(trimmed)
-    assert turns == 1 or (all(trimmed) and 2 < len(trimmed) < len(recording.calls) - 2)

@@ -13,9 +13,19 @@ from cutbank import Block, HistoryView, Pi, SessionStore, StoredSession, ToolCal
 from cutbank.adapters.analysis.replaying.deciders import make_decider
 from cutbank.adapters.analysis.replaying.recordings import read_recording
 from cutbank.adapters.analysis.verifier import verify
-from cutbank.domain.errors import ConflictError, ExportError, InvalidSettingError, PolicyFailedError
+from cutbank.domain.compaction_terms import CompactionTerms
+from cutbank.domain.errors import (
+    ConflictError,
+    ExportError,
+    InvalidSettingError,
+    PolicyFailedError,
+    SummarizerFailedError,
+)
+from cutbank.domain.summaries.summarizer import Draft, Material
 from cutbank.domain.window import Plan, Window
+from cutbank.projections.replay.policy_decider import PolicyDecider
 from cutbank.projections.replay.replay import replay_recording
+from cutbank.projections.replay.replay_writers import ReplayWriters
 
 LIMIT = 1_500
 SMALL = {"keep_tokens": "300", "reserve_tokens": "300"}
@@ -211,29 +221,29 @@ def test_every_view_is_written_as_a_line_of_a_new_file(
 # Who writes
 
 
-def test_recorded_summaries_are_taken_where_they_stand_for_what_leaves(
-    session: StoredSession,
-) -> None:
-    loop = session.loop(policy=Pi(keep_tokens=300, reserve_tokens=300), limit=LIMIT)
-    for turn in range(30):
-        session.append(Block.user(f"question {turn} " + "q" * 200))
-        loop.record_call(loop.prepare())
-        session.append(Block.assistant(f"answer {turn} " + "a" * 200))
-    served = session.view()
+class Fails:
+    """A summarizer whose drafts are no use."""
 
-    same = cutbank.replay(session, **PI, summarizer="recorded")
-    sooner = cutbank.replay(session, **{**PI, "limit": 700}, summarizer="recorded")
+    name = "fails"
 
-    assert served.summary
-    assert same.compactions[-1].summary
-    assert same.compactions[-1].summary.text == served.summary.text
-    assert same.summarizer_counts == {"recorded": len(same.compactions)}
-    assert same.fallback_count == 0
-    assert sooner.summarizer_counts["extractive"] == sooner.fallback_count > 0
-    assert sum(sooner.summarizer_counts.values()) == len(sooner.compactions)
-    for one in sooner.compactions:
-        if one.summary and one.summary.summarizer == "extractive":
-            assert "recorded: no recorded summary" in one.refused_drafts[0]
+    def summarize(self, _: Material) -> Draft:
+        raise SummarizerFailedError("out of ink")
+
+
+def test_where_a_summarizer_fails_the_usual_one_writes(session: StoredSession) -> None:
+    work(session, 30)
+    recording = read_recording(session)
+    terms = CompactionTerms(Pi(keep_tokens=300, reserve_tokens=300), LIMIT)
+
+    decider = PolicyDecider(terms, recording, ReplayWriters(Fails()))
+    calls = [sent for sent, _ in replay_recording(recording, decider, limit=LIMIT)]
+
+    compactions = [one for sent in calls for one in sent.compactions]
+    assert len(compactions) > 1
+    for one in compactions:
+        assert one.summary
+        assert one.summary.summarizer == "extractive"
+        assert one.refused_drafts == ("fails: out of ink",)
 
 
 def test_the_record_is_told_as_it_was(session: StoredSession) -> None:

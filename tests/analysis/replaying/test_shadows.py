@@ -14,7 +14,7 @@ from worked_live import STEPS, at_work, essence, live_blocks
 import cutbank
 from cutbank import Block, LoopOptions, Plan, SessionStore, Settings, StoredSession, Window
 from cutbank.adapters.analysis.replaying.recordings import read_recording
-from cutbank.adapters.analysis.replaying.shadows import shadow_watch_of
+from cutbank.adapters.analysis.replaying.shadows import find_worker
 from cutbank.adapters.interfaces.command_line.sessions import list_all
 from cutbank.domain.errors import InvalidSettingError
 from cutbank.domain.hooks import CompactionEvent, CompactionEventKind
@@ -58,7 +58,7 @@ def talk(session: StoredSession, turns: int, **how: Any) -> None:
 
 
 def wait(session: StoredSession, timeout_s: float = PATIENCE_S) -> bool:
-    return shadow_watch_of(session.log.context).wait(timeout_s)
+    return find_worker(session.log.context).wait(timeout_s)
 
 
 # What is served
@@ -151,7 +151,7 @@ def test_a_store_is_closed_though_a_shadow_comes_to_no_end(
     Waits.answers.clear()
     try:
         with cutbank.open(database, settings=Settings()) as store:
-            shadow_watch_of(store.context).patience_s = 0.01
+            find_worker(store.context).patience_s = 0.01
             talk(store.session("s"), 1, shadows=[Waits()])
             assert Waits.asked.wait(PATIENCE_S)
 

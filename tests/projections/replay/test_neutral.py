@@ -1,19 +1,12 @@
 """A recorded session as rows: what was said, and the calls that wrote it or saw it first."""
 
-from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
-
 import pytest
-from transcripts import import_file, real, samples
 
-import cutbank
 from cutbank import Block, Kind, StoredSession, ToolCall, ToolResult
 from cutbank.adapters.analysis.replaying.recordings import read_recording
 from cutbank.domain.blocks import Media, Origin
-from cutbank.domain.fidelity.rows import AGENT_KINDS, FidelityRow, RowKind, SessionRows
+from cutbank.domain.fidelity.rows import RowKind, SessionRows
 from cutbank.projections.replay.recorded_rows import make_session_rows
-from cutbank.projections.replay.recording import Recording
 
 
 def rows(session: StoredSession) -> SessionRows:
@@ -131,49 +124,3 @@ def test_working_directories_are_read_from_what_a_source_tells(
     session.append(Block.note('{"cwd":"/srv/note"}'))  # which is sent to no model
 
     assert rows(session).roots == (*roots, "/srv/note")
-
-
-def check(recording: Recording) -> None:
-    """What holds of the rows of any recording."""
-    found = make_session_rows(recording)
-    assert [row.position for row in found.rows] == sorted({row.position for row in found.rows})
-    wrote = {at: call.number for call in recording.calls for at in call.answer}
-    for row in found.rows:
-        block = getattr(recording.get_event(row.position).event, "block", None)
-        if row.kind in AGENT_KINDS:
-            assert row.call == wrote[row.position]
-        else:
-            assert row.call == first_that_sees(recording, row)
-        if row.kind is RowKind.TOOL_CALL:
-            assert block is not None
-            assert row.text.split("\n")[0] == block.name
-            assert all(word in row.text for word in strings(row.arguments))
-        elif block is not None:
-            assert row.text == block.text
-    assert found.calls == len(recording.calls)
-    assert all(root.startswith("/") and not root.endswith("/") for root in found.roots)
-
-
-def first_that_sees(recording: Recording, row: FidelityRow) -> int:
-    calls = (call.number for call in recording.calls if call.last_seen_position >= row.position)
-    return next(calls, len(recording.calls) + 1)
-
-
-def strings(value: Any) -> Iterator[str]:
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, dict | list):
-        for inner in value.values() if isinstance(value, dict) else value:
-            yield from strings(inner)
-
-
-@pytest.mark.parametrize(
-    "paths", [samples(), pytest.param(real(), marks=pytest.mark.slow)], ids=["samples", "real"]
-)
-def test_rows_tell_every_transcript(paths: list[Path]) -> None:
-    with cutbank.open(":memory:") as store:
-        for path in paths:
-            import_file(store, path)
-        for session in store.sessions():
-            check(read_recording(session))
-        assert not paths or any(rows(session).roots for session in store.sessions())
