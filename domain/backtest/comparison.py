@@ -219,9 +219,9 @@ def estimate_metric(total: SetupTotal, metric: Metric) -> IntervalEstimate | Non
     return _compute_figure([row for row in rows if any(row)], figure)
 
 
-def estimate_usd_per_call(total: SetupTotal) -> IntervalEstimate | None:
-    """Return the cost per call over the sessions with known prices."""
-    rows = [(cell.bill.usd or 0.0, cell.calls) for cell in total.priced_cells]
+def estimate_usd_per_100_calls(total: SetupTotal) -> IntervalEstimate | None:
+    """Return the cost of a hundred calls over the sessions with known prices."""
+    rows = [(100 * (cell.bill.usd or 0.0), cell.calls) for cell in total.priced_cells]
     return _compute_figure(rows, _divide)
 
 

@@ -157,19 +157,3 @@ def _compute_bound(
         return None
     whole = sum(stakes[(one.namespace, one.session), one.limit] for one in controls)
     return divide(sum(control.bound or 0.0 for control in controls), whole)
-
-
-def find_pareto_front(points: Sequence[tuple[float, float]]) -> list[int]:
-    """Return the indices of the points on the front, by cost.
-
-    Each point is a cost and a fidelity. A point is not on the front if another costs no more, keeps
-    no less, and is better in one of the two.
-    """
-    ordered = sorted(enumerate(points), key=lambda one: (one[1][0], -one[1][1], one[0]))
-    on_front: list[int] = []
-    best: tuple[float, float] | None = None
-    for number, point in ordered:
-        if best is None or point[1] > best[1] or point == best:
-            on_front.append(number)
-            best = point
-    return on_front

@@ -9,7 +9,7 @@ import pytest
 
 import cutbank
 from cutbank import Block
-from cutbank.adapters.analysis.backtest.report.report_files import write_report
+from cutbank.adapters.analysis.backtest.report import write_report
 from cutbank.adapters.analysis.pages.session_page import write_page
 from cutbank.adapters.runtime.archive.archives import write_archive
 from cutbank.adapters.storage.private_files import open_new

@@ -21,24 +21,10 @@
     Plotly.react(id, drawing.data, themed(drawing.layout),
       { responsive: true, displaylogo: false, modeBarButtons: [["toImage", "resetScale2d"]] });
   };
-  const figures = [...document.querySelectorAll(".drawing")].map(place => place.id)
-    .filter(id => document.getElementById(id + "-data"));
-  const pick = document.getElementById("curves-pick");
-  const chosen = () => {
-    const all = read("curves-all");
-    const one = all.sessions[Number(pick.value)];
-    const data = one.curves.map(curve => ({ type: "scatter", mode: "lines", name: curve.name,
-      x: curve.x, y: curve.y, line: { color: curve.color, dash: curve.dash, shape: "hv",
-      width: 1.6 } }));
-    draw("curves", { data, layout: { ...all.layout, shapes: [{ type: "line", xref: "paper",
-      x0: 0, x1: 1, y0: one.limit, y1: one.limit, line: { dash: "dot", width: 1,
-      color: inks()("--soft") } }] } });
-  };
   const drawAll = () => {
-    for (const id of figures) draw(id, read(id + "-data"));
-    if (pick) chosen();
+    for (const place of document.querySelectorAll(".drawing"))
+      draw(place.id, read(place.id + "-data"));
   };
-  if (pick) pick.addEventListener("change", chosen);
   dark.addEventListener("change", drawAll);
   drawAll();
 })();

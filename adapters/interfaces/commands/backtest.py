@@ -81,7 +81,7 @@ def backtest(
     ]
     grid = _parse_grid(settings or [])
     if report is not None:
-        from ...analysis.backtest.report.report_files import check_report  # noqa: PLC0415 - wanted here only
+        from ...analysis.backtest.report import check_report  # noqa: PLC0415 - wanted here only
 
         check_report(report)
     with (
@@ -116,7 +116,7 @@ def _print_answer(call: Invocation, measured: BacktestResult, report: Path | Non
     written: list[Path] = []
     why = ""
     if report is not None:
-        from ...analysis.backtest.report.report_files import write_report  # noqa: PLC0415 - the extra `backtest`
+        from ...analysis.backtest.report import write_report  # noqa: PLC0415 - the extra `backtest`
 
         try:
             written = write_report(measured, report)

@@ -12,7 +12,7 @@ import cutbank
 from cutbank import Block, CompactionOptions, SessionStore, StoredSession
 from cutbank.adapters.analysis.backtest.cells import BenchTerms, CellBench
 from cutbank.adapters.analysis.backtest.measured_sessions import import_temporarily
-from cutbank.adapters.analysis.backtest.report.report_files import write_report
+from cutbank.adapters.analysis.backtest.report import write_report
 from cutbank.adapters.analysis.backtest.session_log import (
     MeasuredSession,
     describe_log,

@@ -2,15 +2,12 @@
 
 import pytest
 from backtests import bill, cell, control, measured, scores, setup
-from hypothesis import given
-from hypothesis import strategies as st
 
 from cutbank.domain.backtest.cell import Bill, CellOutcome
 from cutbank.domain.backtest.totals import (
     add_bills,
     compute_control_totals,
     compute_totals,
-    find_pareto_front,
     restrict_to_shared_sessions,
 )
 
@@ -86,20 +83,3 @@ def test_dollars_of_which_one_is_not_known_add_up_to_none() -> None:
 
     assert (added.prompt_tokens, added.prompt_usd, added.summaries_usd) == (3_000, None, 0.0)
     assert add_bills(()) == Bill(prompt_usd=0, uncached_usd=0, summaries_usd=0, output_usd=0)
-
-
-@given(st.lists(st.tuples(st.integers(0, 6), st.integers(0, 6)), max_size=10))
-def test_a_point_is_on_the_front_if_and_only_if_none_beats_it(
-    points: list[tuple[float, float]],
-) -> None:
-    front = find_pareto_front(points)
-
-    assert set(front) == {
-        number
-        for number, point in enumerate(points)
-        if not any(
-            other[0] <= point[0] and other[1] >= point[1] and other != point for other in points
-        )
-    }
-    costs = [points[number][0] for number in front]
-    assert costs == sorted(costs)

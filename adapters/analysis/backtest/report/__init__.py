@@ -1,1 +1,0 @@
-"""Writes a backtest as an HTML page for people and as tables for programs."""
