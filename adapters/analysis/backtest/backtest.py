@@ -17,7 +17,7 @@ from ...runtime.sessions.session_store import SessionStore
 from ...runtime.sessions.stored_session import StoredSession
 from ...storage.event_log.storage_errors import translate_storage_errors
 from ..replaying.deciders import SIZED_SUMMARIZER
-from .backtest_pool import DEFAULT_TIMEOUT_S, BacktestPool, ItemAnswer, ItemOrder, SessionTask
+from .backtest_pool import DEFAULT_TIMEOUT_S, ItemAnswer, ItemOrder, SessionTask, measure_tasks
 from .backtest_text import format_session_name
 from .cells import BenchTerms, ControlItem, ItemResult, TaskItem
 from .grid import Grid
@@ -139,9 +139,9 @@ class _Backtest:
         self._report_progress(0)
         with share_database(self.store) as address:
             tasks = self._make_tasks(address, processes)
-            pool = BacktestPool(tasks, self._choose_items, processes, timeout_s)
+            measured = measure_tasks(tasks, self._choose_items, processes, timeout_s)
             try:
-                with closing(pool.measure_all()) as answers:
+                with closing(measured) as answers:
                     for answer in answers:
                         self._take_answer(answer)
             except KeyboardInterrupt:
