@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ....domain.backtest.cell import BacktestResult, Cell, Setup
-from ....domain.errors import BacktestError, CacheFileError
+from ....domain.errors import BacktestError
 from ....domain.hooks import Progress
 from ....domain.models import ModelFacts
 from ...models.context_limits import find_facts
@@ -17,7 +17,7 @@ from ...runtime.sessions.session_store import SessionStore
 from ...runtime.sessions.stored_session import StoredSession
 from ...storage.event_log.storage_errors import translate_storage_errors
 from ..replaying.deciders import SIZED_SUMMARIZER
-from .backtest_pool import DEFAULT_TIMEOUT_S, BacktestPool, ItemAnswer, ItemOrder, SessionTask
+from .backtest_pool import DEFAULT_TIMEOUT_S, ItemAnswer, ItemOrder, SessionTask, measure_tasks
 from .backtest_text import format_session_name
 from .cells import BenchTerms, ControlItem, ItemResult, TaskItem
 from .grid import Grid
@@ -75,11 +75,10 @@ def backtest(
     )
     if jobs is not None and jobs < 1:
         raise BacktestError(f"a backtest needs a process, not {jobs}")
-    if not timeout_s > 0:
-        raise BacktestError(f"a cell needs more than {timeout_s:g} seconds")
-    if timeout_s > MAX_TIMEOUT_S:
+    if not 0 < timeout_s <= MAX_TIMEOUT_S:
         raise BacktestError(
-            f"a cell is not waited for {timeout_s:g} seconds: {MAX_TIMEOUT_S:,.0f} at most"
+            f"the seconds of a cell are more than 0 and at most {MAX_TIMEOUT_S:,.0f}, "
+            f"not {timeout_s:g}"
         )
     found = store.sessions() if sessions is None else sessions
     if not found:
@@ -140,17 +139,17 @@ class _Backtest:
         self._report_progress(0)
         with share_database(self.store) as address:
             tasks = self._make_tasks(address, processes)
-            pool = BacktestPool(tasks, self._choose_items, processes, timeout_s)
+            measured = measure_tasks(tasks, self._choose_items, processes, timeout_s)
             try:
-                with closing(pool.measure_all()) as answers:
+                with closing(measured) as answers:
                     for answer in answers:
                         self._take_answer(answer)
             except KeyboardInterrupt:
-                self._report_cached()
+                if self.cache is not None:
+                    number = f"{self._cached:,} of {self.total:,}"
+                    kept = f"{number} measurements are kept in {self.cache.path}"
+                    self.remark(f"{kept}: begin it again to go on")
                 raise
-        if self.cache is not None and self.cache.damaged:
-            rows = "1 row was" if self.cache.damaged == 1 else f"{self.cache.damaged} rows were"
-            self.remark(f"{rows} damaged in {self.cache.path}, and measured again")
         return self._sort_results()
 
     # Tasks and workers
@@ -213,7 +212,9 @@ class _Backtest:
         item = self.items[answer.number]
         if not isinstance(result, MeasurementFailure):
             self.results[at] = result
-            self._save_result(at, result)
+            if self.cache is not None and at in self._keys:
+                self.cache.put(self._keys[at], result)
+                self._cached += 1
         elif isinstance(item, Setup):
             row = {"setup": item, "outcome": result.outcome, "why": result.reason}
             self.results[at] = self.blank_cells[answer.session].model_copy(update=row)
@@ -221,19 +222,9 @@ class _Backtest:
             self.skipped[f"{answer.session}: controls at {item.limit}"] = result.reason
         self._report_progress(1)
 
-    def _save_result(self, at: tuple[str, int], result: ItemResult) -> None:
-        if self.cache is None or at not in self._keys:
-            return
-        try:
-            self.cache.put(self._keys[at], result)
-            self._cached += 1
-        except CacheFileError as error:
-            # A full disk, for example, must not lose the results in memory.
-            self.remark(f"{error}; nothing more is kept")
-            self.cache = None
-
     def _sort_results(self) -> BacktestResult:
-        by_name = sorted(self.sessions, key=lambda name: _get_place(self.sessions[name]))
+        places = {name: (one.namespace, one.key) for name, one in self.sessions.items()}
+        by_name = sorted(self.sessions, key=places.__getitem__)
         found = [self.results[at] for at in product(by_name, self.items) if at in self.results]
         return BacktestResult(
             setups=self.setups,
@@ -246,17 +237,6 @@ class _Backtest:
         self._done += more
         self.progress(self._done, self.total)
 
-    def _report_cached(self) -> None:
-        if self.cache is not None:
-            kept = f"{self._cached:,} of {self.total:,} measurements are kept in {self.cache.path}"
-            self.remark(f"{kept}: begin it again to go on" if self._cached else kept)
-
-
-def _get_place(session: StoredSession) -> tuple[str, str]:
-    return session.namespace, session.key
-
 
 def _count_cores() -> int:
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -3,7 +3,7 @@
 import pickle
 import signal
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
@@ -46,7 +46,7 @@ class SessionTask:
 class ItemOrder(NamedTuple):
     """The numbers of the items to measure, with the facts of their models."""
 
-    items: Iterable[tuple[int, ModelFacts | None]]
+    items: Sequence[tuple[int, ModelFacts | None]]
     terms: BenchTerms
 
 
@@ -67,74 +67,58 @@ class _Step(NamedTuple):
 
     pool: ProcessPool
     task: SessionTask
-    number: int | None
+    number: int | None = None
     """The item; None reads the session."""
-    is_last: bool
 
 
-@dataclass
-class BacktestPool:
-    """The processes of one backtest, each with one session at a time, so that it is read once."""
+def measure_tasks(
+    tasks: Iterable[SessionTask],
+    choose_items: ChooseItems,
+    processes: int,
+    timeout_s: float = DEFAULT_TIMEOUT_S,
+) -> Generator[ItemAnswer]:
+    """Yield the outcome of each item, in any order; always stop all processes at the end.
 
-    tasks: Iterable[SessionTask]
-    """The longest tasks come first, so that the last one does not delay the end."""
-    choose_items: ChooseItems
-    processes: int
-    timeout_s: float = DEFAULT_TIMEOUT_S
+    Each process has one session at a time, so that it is read once. The longest tasks come first,
+    so that the last one does not delay the end. Raises BacktestError if processes cannot be
+    started.
+    """
+    todo = deque(tasks)
+    steps: dict[Future[Any], _Step] = {}
+    finished = SimpleQueue[Future[Any]]()
 
-    def measure_all(self) -> Generator[ItemAnswer]:
-        """Yield the outcome of each item, in any order; always stop all processes at the end.
-
-        Raises BacktestError if processes cannot be started.
-        """
-        self._todo = deque(self.tasks)
-        self._steps: dict[Future[Any], _Step] = {}
-        self._finished = SimpleQueue[Future[Any]]()
-        pools = [start_pool() for _ in range(min(self.processes, len(self._todo)))]
-        try:
-            for pool in pools:
-                self._begin_task(pool)
-            while self._steps:
-                future = self._finished.get()
-                yield from self._handle(
-                    self._steps.pop(future), _get_result(future, self.timeout_s)
-                )
-        finally:
-            for pool in pools:
-                pool.stop()  # type: ignore[no-untyped-call]
-            for pool in pools:
-                pool.join()
-
-    def _begin_task(self, pool: ProcessPool) -> None:
-        if self._todo:
-            task = self._todo.popleft()
-            self._schedule(_Step(pool, task, None, is_last=False), read_session)
-
-    def _schedule(self, step: _Step, function: Callable[..., Any], *arguments: Any) -> None:
+    def schedule(step: _Step, function: Callable[..., Any], *arguments: Any) -> None:
         arguments = (step.task.location, *arguments)
-        future = step.pool.schedule(function, arguments, timeout=self.timeout_s)
-        self._steps[future] = step
-        future.add_done_callback(self._finished.put)
+        future = step.pool.schedule(function, arguments, timeout=timeout_s)
+        steps[future] = step
+        future.add_done_callback(finished.put)
 
-    def _handle(self, step: _Step, result: Any) -> Generator[ItemAnswer]:
-        task, pool = step.task, step.pool
-        if step.number is not None:
-            if step.is_last:
-                self._begin_task(pool)
-            yield ItemAnswer(task.name, step.number, result)
-            return
-        if isinstance(result, MeasurementFailure):
-            yield from (ItemAnswer(task.name, number, result) for number in task.items)
-            self._begin_task(pool)
-            return
-        order = self.choose_items(task, result)
-        items = list(order.items)
-        terms = pickle.dumps(order.terms)  # once: a session may have many items
-        for place, (number, facts) in enumerate(items, start=1):
-            next_step = _Step(pool, task, number, is_last=place == len(items))
-            self._schedule(next_step, measure_item, task.items[number], facts, terms)
-        if not items:
-            self._begin_task(pool)
+    pools = [start_pool() for _ in range(min(processes, len(todo)))]
+    try:
+        for pool in pools:
+            schedule(_Step(pool, todo.popleft()), read_session)
+        while steps:
+            future = finished.get()
+            pool, task, number = steps.pop(future)
+            result = _get_result(future, timeout_s)
+            answers: list[ItemAnswer] = []
+            if number is not None:
+                answers.append(ItemAnswer(task.name, number, result))
+            elif isinstance(result, MeasurementFailure):
+                answers += (ItemAnswer(task.name, each, result) for each in task.items)
+            else:
+                order = choose_items(task, result)
+                terms = pickle.dumps(order.terms)  # once: a session may have many items
+                for each, facts in order.items:
+                    schedule(_Step(pool, task, each), measure_item, task.items[each], facts, terms)
+            if todo and not any(step.pool is pool for step in steps.values()):
+                schedule(_Step(pool, todo.popleft()), read_session)
+            yield from answers
+    finally:
+        for pool in pools:
+            pool.stop()  # type: ignore[no-untyped-call]
+        for pool in pools:
+            pool.join()
 
 
 def start_pool() -> ProcessPool:

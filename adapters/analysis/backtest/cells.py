@@ -20,13 +20,10 @@ from ....domain.fidelity.rows import ViewSegment
 from ....domain.fidelity.session_reading import SessionReading
 from ....domain.fidelity.visibility import SessionVisibility
 from ....domain.models import ModelFacts
-from ....domain.policies.policy import quiet_below
 from ....domain.summaries.extractive import ExtractiveSummarizer
-from ....projections.replay.policy_decider import PolicyDecider
 from ....projections.replay.recorded_rows import make_session_rows
 from ....projections.replay.replay import (
     Decider,
-    NeverDecider,
     ReplayedCall,
     collect_segments,
     replay_recording,
@@ -125,13 +122,11 @@ class CellBench:
         began = process_time()
         decider = self._make_decider(setup, facts)
         replayed = replay_recording(self.log.recording, decider, limit=setup.limit)
-        if measure is not None:
+        if measure is None:
+            served, more = [one for one, _ in replayed], UNMEASURED_FIELDS
+        else:
             served, segments = collect_segments(replayed)
             more = self._measure_fidelity(measure, segments)
-        else:
-            is_whole = self._never_compacts(decider)
-            served = self._whole_history if is_whole else [one for one, _ in replayed]
-            more = UNMEASURED_FIELDS
         calls = map(_price_call, self._recorded_calls, served)
         return self._blank_cell.model_copy(
             update={
@@ -196,23 +191,6 @@ class CellBench:
             boundaries = find_canonical_boundaries(self._reading, limit)
             self._measures[limit] = FidelityMeasure(self._reading, boundaries)
         return self._measures[limit]
-
-    @cached_property
-    def _whole_history(self) -> list[ReplayedCall]:
-        """The calls of a replay that never compacts."""
-        return [one for one, _ in replay_recording(self.log.recording, NeverDecider())]
-
-    def _never_compacts(self, decider: Decider) -> bool:
-        """Check whether every prompt is so small that the policy does nothing.
-
-        Many setups of a sweep are such, and they need no replay of their own.
-        """
-        if not isinstance(decider, PolicyDecider):
-            return False
-        terms = decider.terms
-        quiet = quiet_below(terms.policy, terms.limit)
-        largest = max((one.view_tokens for one in self._whole_history), default=0)
-        return quiet is not None and largest <= min(quiet, terms.limit)
 
     def _make_decider(self, setup: Setup, facts: ModelFacts | None) -> Decider:
         return make_decider(

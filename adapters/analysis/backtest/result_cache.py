@@ -1,7 +1,7 @@
 """Keeps results of measurements in a file, by a fingerprint of what they follow from."""
 
 import inspect
-from collections.abc import Iterator
+from collections.abc import Iterable
 from functools import cache
 from hashlib import blake2b
 from pathlib import Path
@@ -18,15 +18,7 @@ from ...storage.sqlite.checked_cache import CheckedCache, find_cache_file
 from .cells import BenchTerms, ItemResult, TaskItem
 from .grid import FIXED_DECIDERS
 
-PACKAGE = __name__.partition(".")[0]
-MEASURING_FOLDERS = (
-    "domain",
-    "projections",
-    "adapters/analysis/backtest",
-    "adapters/analysis/replaying",
-    "adapters/runtime/compaction",
-)
-"""The folders with the code that determines results."""
+PACKAGE, ROOT = __name__.partition(".")[0], Path(__file__).parents[3]
 
 
 def fingerprint_item(
@@ -45,14 +37,13 @@ def fingerprint_item(
         wanted: list[Any] = ["cell", item.model_dump(mode="json"), *by]
     else:
         wanted = ["controls", item.limit, list(item.budgets)]
-    return blake2b(dump_json([digest, hash_measuring_code(), *wanted]), digest_size=16).hexdigest()
+    return blake2b(dump_json([digest, hash_own_code(), *wanted]), digest_size=16).hexdigest()
 
 
 @cache
-def hash_measuring_code() -> str:
+def hash_own_code() -> str:
     """Hash our own code, since a version number kept by hand would be forgotten."""
-    root = Path(__file__).parents[3]
-    return _hash_files(file for part in MEASURING_FOLDERS for file in _code_files(root / part))
+    return _hash_files(ROOT / layer for layer in ("domain", "projections", "adapters"))
 
 
 @cache
@@ -64,27 +55,21 @@ def _hash_policy_code(policy: str) -> str:
     module = inspect.getmodule(policy_class)
     if module is None or module.__name__.partition(".")[0] == PACKAGE:
         return ""
-    return f"{find_package(policy_class)} {_hash_files(_module_files(module))}"
+    return f"{find_package(policy_class)} {_hash_files([_find_code(module)])}"
 
 
-def _module_files(module: ModuleType) -> Iterator[Path]:
-    """Yield the module's file, and the other files of its package."""
+def _find_code(module: ModuleType) -> Path:
+    """Return the module's file, or the folder of its package."""
     file = Path(inspect.getsourcefile(module) or "")
     depth = module.__name__.count(".") + (file.name == "__init__.py")
-    if not depth:
-        yield file
-        return
-    yield from _code_files(file.parents[depth - 1])
+    return file.parents[depth - 1] if depth else file
 
 
-def _code_files(folder: Path) -> Iterator[Path]:
-    """Yield code files, and the tables that the code reads."""
-    return (file for file in folder.rglob("*") if file.suffix != ".pyc" and file.is_file())
-
-
-def _hash_files(files: Iterator[Path]) -> str:
+def _hash_files(paths: Iterable[Path]) -> str:
+    """Hash files and all below folders: code, and the tables that the code reads."""
     digest = blake2b(digest_size=16)
-    for file in sorted(files):
+    found = (file for path in paths for file in (path, *path.rglob("*")))
+    for file in sorted(file for file in found if file.suffix != ".pyc" and file.is_file()):
         content = file.read_bytes()
         digest.update(dump_json([file.name, len(content)]))
         digest.update(content)

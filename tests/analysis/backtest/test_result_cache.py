@@ -10,13 +10,9 @@ from clock import Clock
 
 import cutbank
 from cutbank import Block, CompactionOptions, SessionStore, Settings, StoredSession
+from cutbank.adapters.analysis.backtest import result_cache
 from cutbank.adapters.analysis.backtest.cells import BenchTerms, ControlItem
-from cutbank.adapters.analysis.backtest.result_cache import (
-    MEASURING_FOLDERS,
-    _hash_files,
-    fingerprint_item,
-    hash_measuring_code,
-)
+from cutbank.adapters.analysis.backtest.result_cache import fingerprint_item
 from cutbank.adapters.analysis.backtest.session_log import MeasuredSession
 from cutbank.adapters.settings.compaction_settings import CompactionSettings
 from cutbank.domain.backtest.cell import Setup
@@ -98,8 +94,20 @@ def test_whatever_a_cell_follows_from_changes_its_fingerprint() -> None:
     assert fingerprint_item("d", by_model, None, settings) is None
 
 
-def test_the_code_that_measures_is_part_of_it() -> None:
-    root = Path(cutbank.__file__).parent
+@pytest.mark.parametrize("layer", ["domain", "projections", "adapters"])
+def test_the_code_that_measures_is_part_of_it(
+    layer: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    terms = BenchTerms(Settings(), {})
+    before = fingerprint_item("d", SETUP, None, terms)
+    assert any((result_cache.ROOT / layer).rglob("*.py"))
+    monkeypatch.setattr(result_cache, "ROOT", tmp_path)
+    hashes = []
+    for code in ("a = 1", "a = 2"):
+        (tmp_path / layer / "part").mkdir(parents=True, exist_ok=True)
+        (tmp_path / layer / "part" / "one.py").write_text(code)
+        hashes.append(result_cache.hash_own_code.__wrapped__())
+    monkeypatch.setattr(result_cache, "hash_own_code", lambda: hashes[0])
 
-    assert all(any((root / folder).glob("*.py")) for folder in MEASURING_FOLDERS)
-    assert hash_measuring_code() != _hash_files(iter(()))
+    assert hashes[0] != hashes[1]
+    assert fingerprint_item("d", SETUP, None, terms) != before

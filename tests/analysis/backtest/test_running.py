@@ -2,19 +2,15 @@
 
 import os
 import signal
-import sqlite3
 from math import inf
 from pathlib import Path
 from typing import Any
 
 import pytest
-from pydantic import JsonValue
 
 import cutbank
 from cutbank import BacktestError, Block, CutbankError, InvalidSettingError, SessionStore
-from cutbank.adapters.analysis.backtest.cells import BenchTerms, CellBench
-from cutbank.adapters.analysis.backtest.session_log import MeasuredSession
-from cutbank.domain.backtest.cell import BacktestResult, Cell, CellOutcome, Setup
+from cutbank.domain.backtest.cell import BacktestResult, Cell, CellOutcome
 from cutbank.domain.fidelity.scores import Scores
 
 from .conftest import Bring, talk
@@ -101,8 +97,8 @@ def test_sessions_in_memory_and_on_a_clock_of_ones_own_are_measured_as_well(
 REFUSED: list[tuple[dict[str, Any], type[CutbankError], str]] = [
     ({"sessions": []}, BacktestError, "there are no sessions in"),
     ({"jobs": 0}, BacktestError, "needs a process, not 0"),
-    ({"timeout_s": 0}, BacktestError, "more than 0 seconds"),
-    ({"timeout_s": inf}, BacktestError, "not waited for inf seconds: 1,000,000 at most"),
+    ({"timeout_s": 0}, BacktestError, "more than 0 and at most 1,000,000, not 0"),
+    ({"timeout_s": inf}, BacktestError, "not inf"),
     ({"summarizer": "sized", "budgets": (None,)}, InvalidSettingError, "need a budget"),
     ({"summarizer": "sized", "budgets": (100, None)}, InvalidSettingError, "need a budget"),
 ]
@@ -214,43 +210,6 @@ def test_what_is_done_is_kept_when_it_is_interrupted(talks: SessionStore, cache:
     assert measure(talks, ["none", "pi"], cache=cache) == rest
 
 
-def test_a_damaged_row_is_told_and_measured_anew(talks: SessionStore, cache: Path) -> None:
-    first = measure(talks, ["pi"], cache=cache)
-    with sqlite3.connect(cache) as connection:
-        changed = connection.execute(
-            "UPDATE kept SET content = replace(content, '\"calls\":16', '\"calls\":61')"
-            " WHERE instr(content, '\"calls\":16')"
-        )
-        assert changed.rowcount == 1
-    connection.close()
-    told: list[str] = []
-
-    second = measure(talks, ["pi"], cache=cache, remark=told.append)
-
-    assert timeless(second) == timeless(first)
-    assert measure(talks, ["pi"], cache=cache, remark=told.append) == second
-    assert told == [f"1 row was damaged in {cache}, and measured again"]
-
-
-def test_a_cache_that_cannot_be_written_any_more_costs_what_is_kept_and_no_answer(
-    talks: SessionStore, cache: Path
-) -> None:
-    told: list[str] = []
-
-    def spoil(done: int, _: int) -> None:
-        if done == 1:
-            with sqlite3.connect(cache) as connection:
-                connection.execute("DROP TABLE kept")
-            connection.close()
-
-    found = measure(talks, ["pi"], cache=cache, progress=spoil, remark=told.append)
-
-    assert timeless(found) == timeless(measure(talks, ["pi"]))
-    (line,) = told
-    assert str(cache) in line
-    assert line.endswith("nothing more is kept")
-
-
 def test_a_session_that_went_on_is_measured_anew_and_the_others_are_not(
     talks: SessionStore, cache: Path
 ) -> None:
@@ -265,38 +224,6 @@ def test_a_session_that_went_on_is_measured_anew_and_the_others_are_not(
 
 
 # Summaries of a size and no text
-
-
-def measure_sized(
-    store: SessionStore, policy: str, limit: int, *, in_full: bool, **settings: JsonValue
-) -> Cell:
-    log = MeasuredSession.read(store.session("a", create=False))
-    bench = CellBench(log, BenchTerms(store.settings, {}))
-    if in_full:
-        bench._never_compacts = lambda decider: False  # type: ignore[method-assign]
-    setup = Setup(policy=policy, settings=settings, limit=limit, summarizer="sized", budget=100)
-    return bench.measure_cell(setup, None).model_copy(update={"seconds": 0.0})
-
-
-def test_where_no_prompt_is_large_enough_the_replay_that_is_left_out_changes_nothing(
-    talks: SessionStore,
-) -> None:
-    compactions: list[int] = []
-    largest = measure_sized(talks, "none", 10**6, in_full=True).peak_tokens
-    limits = (500, 1_000, largest - 1, largest, largest + 199, largest + 200, 5_000)
-    rows: list[tuple[str, dict[str, JsonValue]]] = [
-        ("pi", {"reserve_tokens": 200, "keep_tokens": 150}),
-        ("pi", {"enabled": False, "keep_tokens": 150}),  # only when a prompt is refused
-        ("scored-pruning", {}),
-    ]
-    for policy, settings in rows:
-        for limit in limits:
-            quick = measure_sized(talks, policy, limit, in_full=False, **settings)
-            assert quick == measure_sized(talks, policy, limit, in_full=True, **settings)
-            compactions.append(quick.compactions)
-
-    assert compactions[0] > 1
-    assert [compactions[at] for at in (4, 5)] == [1, 0]
 
 
 def test_nothing_is_said_of_fidelity_where_there_is_no_text(talks: SessionStore) -> None:
