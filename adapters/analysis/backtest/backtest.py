@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ....domain.backtest.cell import BacktestResult, Cell, Setup
-from ....domain.errors import BacktestError
+from ....domain.errors import BacktestError, CacheFileError
 from ....domain.hooks import Progress
 from ....domain.models import ModelFacts
 from ...models.context_limits import find_facts
@@ -212,15 +212,24 @@ class _Backtest:
         item = self.items[answer.number]
         if not isinstance(result, MeasurementFailure):
             self.results[at] = result
-            if self.cache is not None and at in self._keys:
-                self.cache.put(self._keys[at], result)
-                self._cached += 1
+            self._save_result(at, result)
         elif isinstance(item, Setup):
             row = {"setup": item, "outcome": result.outcome, "why": result.reason}
             self.results[at] = self.blank_cells[answer.session].model_copy(update=row)
         else:
             self.skipped[f"{answer.session}: controls at {item.limit}"] = result.reason
         self._report_progress(1)
+
+    def _save_result(self, at: tuple[str, int], result: ItemResult) -> None:
+        if self.cache is None or at not in self._keys:
+            return
+        try:
+            self.cache.put(self._keys[at], result)
+            self._cached += 1
+        except CacheFileError as error:
+            # A full disk, for example, must not lose the results in memory.
+            self.remark(f"{error}; nothing more is kept")
+            self.cache = None
 
     def _sort_results(self) -> BacktestResult:
         places = {name: (one.namespace, one.key) for name, one in self.sessions.items()}

@@ -2,6 +2,7 @@
 
 import os
 import signal
+import sqlite3
 from math import inf
 from pathlib import Path
 from typing import Any
@@ -208,6 +209,38 @@ def test_what_is_done_is_kept_when_it_is_interrupted(talks: SessionStore, cache:
     assert timeless(rest) == timeless(measure(talks, ["none", "pi"]))
     assert told[-1] == 4 * 3
     assert measure(talks, ["none", "pi"], cache=cache) == rest
+
+
+def test_a_damaged_row_is_measured_anew(talks: SessionStore, cache: Path) -> None:
+    first = measure(talks, ["pi"], cache=cache)
+    with sqlite3.connect(cache) as connection:
+        changed = connection.execute(
+            "UPDATE kept SET content = replace(content, '\"calls\":16', '\"calls\":61')"
+            " WHERE instr(content, '\"calls\":16')"
+        )
+        assert changed.rowcount == 1
+    connection.close()
+
+    assert timeless(measure(talks, ["pi"], cache=cache)) == timeless(first)
+
+
+def test_a_cache_that_cannot_be_written_any_more_costs_what_is_kept_and_no_answer(
+    talks: SessionStore, cache: Path
+) -> None:
+    told: list[str] = []
+
+    def spoil(done: int, _: int) -> None:
+        if done == 1:
+            with sqlite3.connect(cache) as connection:
+                connection.execute("DROP TABLE kept")
+            connection.close()
+
+    found = measure(talks, ["pi"], cache=cache, progress=spoil, remark=told.append)
+
+    assert timeless(found) == timeless(measure(talks, ["pi"]))
+    (line,) = told
+    assert str(cache) in line
+    assert line.endswith("nothing more is kept")
 
 
 def test_a_session_that_went_on_is_measured_anew_and_the_others_are_not(

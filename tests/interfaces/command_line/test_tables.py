@@ -185,21 +185,6 @@ def test_of_many_the_first_are_named_and_what_is_true_of_all_is_said_once(
     assert "  30 sessions, as empty-0: no model was called in it" in together
 
 
-def test_a_narrow_terminal_has_the_figures_below_each_other(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    act_as_terminal(monkeypatch)
-    monkeypatch.setenv("COLUMNS", "80")
-    narrow = lines(told_apart(), capsys)
-    monkeypatch.setenv("COLUMNS", "220")
-    wide = lines(told_apart(), capsys)
-
-    assert sum(line.startswith("policy") for line in wide) == 4
-    assert len(narrow) > len(wide)
-    figures = "\n".join(narrow[:-2])  # the last two are caveats
-    assert all(figure in figures for figure in ("72,028", "1.00", "refused"))
-
-
 @settings(
     max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
