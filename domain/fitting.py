@@ -121,11 +121,9 @@ def price_compaction(
     Before the summary is written, its size is the plan's limit and its price that of `order`;
     without an order, no model writes it. A `draft` gives the real size and cost.
     """
+    summary_tokens = plan.summary_tokens if draft is None else estimate_text(draft.text)
     pricing = replace(
-        window.price(
-            settlement.kept_tokens,
-            plan.summary_tokens if draft is None else estimate_text(draft.text),
-        ),
+        window.price(settlement.kept_tokens, window.convert_estimate(summary_tokens)),
         model=prices,
         expected_calls=expected_calls,
         summary=summary_call,

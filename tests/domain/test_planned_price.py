@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from cutbank import Block, Draft, Item, Material, ModelFacts, Plan, Prices, Window
+from cutbank.domain.counting.token_calibration import ContentKind, TokenCalibration
 from cutbank.domain.fitting import price_compaction, size_summary_call
 from cutbank.domain.settlement import settle_plan
 
@@ -51,6 +52,15 @@ def test_a_summary_has_its_own_size_once_it_is_written_and_the_most_it_may_have_
     assert (before.before, before.after) == (10_500, 500 + 400 + 2_000)
     assert before.summary_usd == 0
     assert written.after == 500 + 200 + 2_000
+
+
+def test_a_summary_is_counted_in_the_models_tokens_as_the_rest_of_the_view_is() -> None:
+    doubled = TokenCalibration(prior={ContentKind.REQUEST: 2.0})
+    window = replace(WINDOW, calibration=doubled)
+
+    pricing = price_compaction(window, SETTLED, PLAN, SONNET, 10, draft=WRITTEN)
+
+    assert pricing.after == 500 + 2 * 200 + 2_000
 
 
 def test_a_draft_costs_what_was_paid_for_it_and_not_what_was_ordered() -> None:
