@@ -155,7 +155,8 @@ def _make_material(
             tracked=terms.tracked_files() if terms.tracked_files else (),
         ),
         instructions=terms.instructions,
-        originals=partial(originals, settlement.covers),
+        kept_items=tuple(item for item in window.items if item.position in settlement.kept),
+        originals=originals,
         served_prompt=served,
     )
 

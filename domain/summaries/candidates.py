@@ -1,15 +1,12 @@
 """Gathers and ranks every line that a summary could hold, from blocks and the last summary."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from ..blocks import Kind
 from ..item import Item
 from ..ranges import Ranges
 from .actions import iter_actions
-from .clean_text import mark_code, tidy_line
-from .facts import MAX_BLOCK_CHARS, SummaryFact, find_fact_words, get_searched_text
 from .findings import (
     LOW_WEIGHT,
     is_resolved,
@@ -26,12 +23,6 @@ from .summarizer import Material
 
 _WORD = re.compile(r"\w{4,}")
 _STEM = 6
-_MIN_CHARS, _MAX_CHARS = 16, 150
-"""The length of a line worth quoting, which excludes lone words and minified files."""
-_FRAME = 16
-"""The approximate characters that a summary line takes in addition to its words."""
-_PARTS = re.compile(r"[./]|::|->")
-_NUMBERED = re.compile(r"\s*(?:[\w./-]+:)?\d+(?:→|[:|\t-])\s*(?:\d+[:-])?")
 
 
 def gather_candidates(
@@ -114,49 +105,3 @@ def _weigh_by_instruction(line: SummaryLine, wanted: frozenset[str]) -> SummaryL
     """Raise the weight of a line that shares words with the instruction."""
     shared = len(wanted & find_stems(line.text)) if wanted else 0
     return line.with_weight(line.weight + min(0.6, 0.3 * shared)) if shared else line
-
-
-def iter_excerpts(
-    facts: Sequence[SummaryFact], items: Iterable[Item], memo: Memo
-) -> Iterator[SummaryLine]:
-    """Yield lines of calls and results that name several of the facts; the densest first.
-
-    Each is taken from the block that named a fact last. A line counts only the facts that no
-    earlier line has.
-    """
-    worth = {fact.text: fact.worth for fact in facts}
-    lines = dict.fromkeys(_iter_source_lines(facts, items, memo))
-    find_words = memo.cache_words(find_fact_words)
-    words = {line: tuple(dict.fromkeys(find_words(line[0]))) for line in lines}
-    ranked = sorted(lines, key=lambda line: -_compute_density(line[0], words[line], worth))
-    for text, position in ranked:
-        named = [word for word in words[text, position] if word in worth]
-        if len({_PARTS.split(word)[-1] for word in named}) > 1:
-            for fact in named:
-                del worth[fact]
-            yield SummaryLine(SummarySection.CONTEXT, mark_code(text), Ranges.of([position]))
-
-
-def _iter_source_lines(
-    facts: Iterable[SummaryFact], items: Iterable[Item], memo: Memo
-) -> Iterator[tuple[str, int]]:
-    """Yield the lines that hold the facts, tidied, with their positions."""
-    known = {
-        item.position: item for item in items if item.kind in {Kind.TOOL_CALL, Kind.TOOL_RESULT}
-    }
-    for fact in facts:
-        item = known.get(fact.newest)
-        if item is None:
-            continue
-        text = memo.read(get_searched_text, item.block, MAX_BLOCK_CHARS)
-        at = text.find(fact.text)
-        begin, end = text.rfind("\n", 0, at) + 1, text.find("\n", at)
-        line = text[begin : end if end >= 0 else None]
-        if at >= 0 and len(line) < 2 * _MAX_CHARS:
-            line = tidy_line(_NUMBERED.sub("", line, count=1) if _NUMBERED.match(line) else line)
-            if _MIN_CHARS <= len(line) <= _MAX_CHARS and not line.startswith(("{", "[{")):
-                yield line, fact.newest
-
-
-def _compute_density(text: str, words: Iterable[str], worth: Mapping[str, float]) -> float:
-    return sum(worth.get(word, 0.0) for word in words) / (len(text) + _FRAME)

@@ -38,7 +38,7 @@ _RECENT = 4
 """How many of the agent's last texts may announce next steps."""
 
 
-class _UserMessage(NamedTuple):
+class UserMessage(NamedTuple):
     """What a user's message says, without the text that a program inserted."""
 
     text: str
@@ -49,13 +49,13 @@ class _UserMessage(NamedTuple):
     rules: tuple[str, ...]
 
 
-def _read_message(block: AnyBlock) -> _UserMessage:
+def read_user_message(block: AnyBlock) -> UserMessage:
     said = remove_inserted_text(block.text)
     text = tidy_line(said)
     # A line next to inserted text comes from the program as well.
     is_own = len(said) > 0.2 * min(len(block.text), _GLANCE)
     is_blank = not text.strip(f"{ELLIPSIS} ") or _BRACKETED.fullmatch(text) is not None
-    return _UserMessage(
+    return UserMessage(
         text,
         is_request=is_own and not is_blank,
         is_pasted=len(said) >= 4_000,
@@ -68,7 +68,7 @@ def iter_requests(items: Iterable[Item], memo: Memo) -> Iterator[SummaryLine]:
     for item in items:
         if item.kind is not Kind.USER:
             continue
-        message = memo.read(_read_message, item.block)
+        message = memo.read(read_user_message, item.block)
         if message.is_request:
             words = message.text
             is_small_talk = words.isascii() and len(words) < 30 and words.count(" ") < 4
@@ -82,7 +82,7 @@ def iter_rules(
     """Yield the sentences in which the user stated rules, also from quoted goals."""
     for item in items:
         if item.kind is Kind.USER:
-            message = memo.read(_read_message, item.block)
+            message = memo.read(read_user_message, item.block)
             weight = 0.45 if message.is_pasted else 0.75
             yield from (_make_rule(rule, item.position, weight) for rule in message.rules)
     for line in goals:
@@ -249,6 +249,16 @@ def _classify_sentence(
     if sentence.is_telling:
         return SummarySection.CONTEXT, 0.1 if is_spoken else 0.0
     return None
+
+
+def classify_statement(sentence: Sentence) -> SummarySection:
+    """Return the section of an agent's sentence that is quoted for what it says."""
+    cues = count_cues(sentence)
+    if SentenceCue.DECISION in cues:
+        return SummarySection.DECISIONS
+    if SentenceCue.DONE in cues and not _PROPOSED.search(sentence.heading):
+        return SummarySection.DONE
+    return SummarySection.CONTEXT
 
 
 def _is_code(text: str) -> bool:

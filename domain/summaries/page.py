@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from itertools import chain
 
 from ..ranges import Ranges
@@ -99,6 +100,28 @@ class SummaryPage:
             for line in lines
             if self.left - spare < _MIN_LINE_CHARS or self._fit_line(line, self.left - spare) == 0
         ]
+
+    def add_whole(self, line: SummaryLine) -> bool:
+        """Add a line if it fits without being shortened."""
+        cost = self.count_chars(line)
+        if cost > self.left:
+            return False
+        self.left -= cost
+        self._taken.append((line, line.full_text))
+        self._headings.add(line.section)
+        self._said.add(line.long_words)
+        return True
+
+    def count_chars(
+        self, line: SummaryLine, opened: AbstractSet[SummarySection] = frozenset()
+    ) -> int:
+        """Return the characters that a line takes, with its heading if that is new.
+
+        `opened` are the sections of lines that are still to be added.
+        """
+        is_first = line.section not in self._headings and line.section not in opened
+        heading = count_heading_chars(line.section) if is_first else 0
+        return _LINE_MARK_CHARS + heading + len(line.full_text)
 
     @property
     def cites(self) -> Ranges:

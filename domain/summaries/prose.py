@@ -80,7 +80,7 @@ _CUE_OF = {word: cue for cue, words in _CUES.items() for word in words} | {
 }
 _BEGIN_PAIRS = frozenset(word.partition(" ")[0] for word in {*_CUE_OF, *_CONSTRAINT} if " " in word)
 _WORD = re.compile(r"[\w'-]+|[✅✓✔]")
-_INTENT = re.compile(
+INTENT_PATTERN = re.compile(
     r"""(?:(?:ok(?:ay)?|now|next|good|great|perfect|first|then|so|and|alright|right|also)\b
     [,.!:]?\s+)*
     (?:let.s|let\ me|i.ll|i\ will|i.m\ (?:now|going\ to)|i\ am\ going\ to|i\ need\ to|i\ should
@@ -114,7 +114,7 @@ def count_cues(sentence: Sentence) -> Mapping[SentenceCue, int]:
         found[cue] = found.get(cue, 0) + 1
     if sentence.text.partition(" ")[0].lower() in _PAST_ACTIONS:
         found[SentenceCue.DONE] = found.get(SentenceCue.DONE, 0) + 1
-    if _INTENT.match(sentence.text):
+    if INTENT_PATTERN.match(sentence.text):
         found[SentenceCue.INTENT] = 1
     if sentence.heading and _COMES_NEXT.search(sentence.heading):
         found[SentenceCue.NEXT] = found.get(SentenceCue.NEXT, 0) + 2
@@ -139,7 +139,7 @@ def iter_sentences(text: str) -> Iterator[Sentence]:
         if heading := _HEADING.fullmatch(paragraph):
             chapter, lead = heading[1], ""
             continue
-        if (found := _LEAD.fullmatch(paragraph)) and not _INTENT.match(paragraph):
+        if (found := _LEAD.fullmatch(paragraph)) and not INTENT_PATTERN.match(paragraph):
             lead = found[1] or found[2]
             continue
         if not is_item:

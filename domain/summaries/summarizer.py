@@ -34,8 +34,10 @@ class Material:
     """The most tokens for a split turn's beginning, if it has a separate budget."""
     template: "SummaryTemplate | None" = None
     """How the policy requests and assembles the summary; None is cutbank's own way."""
-    originals: Callable[[], Iterable[Item]] | None = None
-    """Reads all covered blocks from the log, in order, including those of earlier summaries."""
+    kept_items: tuple[Item, ...] = ()
+    """Blocks that stay in the view, which a summary need not repeat."""
+    originals: Callable[[Ranges], Iterable[Item]] | None = None
+    """Reads covered blocks from the log by position, in order, also those of earlier summaries."""
     served_prompt: Callable[[str], Mapping[str, Any]] | None = None
     """Returns the current view's request in a provider's format (`anthropic`, `openai-chat`,
     `openai-responses`), whose prefix may be in the provider's cache."""

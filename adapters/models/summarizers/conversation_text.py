@@ -120,7 +120,7 @@ async def read_source(
     originals = material.originals
     if not from_originals or originals is None:
         return material.removed_items, material.previous
-    return await asyncio.to_thread(lambda: list(originals())), None
+    return await asyncio.to_thread(lambda: list(originals(material.covers))), None
 
 
 CountTokens = Callable[[str], int]

@@ -165,8 +165,8 @@ def test_facts_that_come_again_and_again_are_kept() -> None:
     context = talk.summary().sections["Critical Context"]
 
     assert context.split("\n") == [
-        "- Addresses: https://dates.example/iso?v=2 (#8)",
-        "- Paths: lib/dates/parser_core.py:12 (#8)",
+        "- `it is lib/dates/parser_core.py:12` (#8)",
+        "- `or https://dates.example/iso?v=2` (#8)",
     ]
 
 
@@ -264,7 +264,7 @@ def test_every_line_ends_with_its_handle() -> None:
 def test_an_instruction_says_what_goes_first_and_is_not_quoted() -> None:
     talk = Talk().say("Go on with the task.", filler(9_000))
     for number in range(80):
-        thing = f"gadget{number} beside widget{number} behind gizmo{number}"
+        thing = f"gadget{number}.py beside widget{number}.py behind gizmo{number}.py"
         talk.say(Block.assistant(f"I've fixed {thing}."))
     talk.items.insert(
         9, replace(talk.items[9], block=Block.assistant("I've moved the invoices to Rome."))

@@ -84,7 +84,7 @@ def test_a_program_is_told_all_that_a_summary_is_made_of(tmp_path: Path) -> None
 
 def test_originals_may_take_the_place_of_an_earlier_summary(tmp_path: Path) -> None:
     first, second = items_of(*steps(1)), items_of(*steps(1), begins=10)
-    material = material_of(second, previous="- old", originals=lambda: iter([*first, *second]))
+    material = material_of(second, previous="- old", originals=lambda _: iter([*first, *second]))
 
     asked = question_for(material, tmp_path, from_originals=True)
 

@@ -72,7 +72,7 @@ def test_an_earlier_summary_is_brought_up_to_date_or_gives_way_to_its_originals(
         second,
         covers=Ranges([(1, 13)]),
         previous="- earlier words (#3)",
-        originals=lambda: iter([*first, *second]),
+        originals=lambda _: iter([*first, *second]),
     )
 
     for is_original in (False, True):

@@ -1,0 +1,165 @@
+"""Chooses the statements of a summary: the greatest need served by the fewest characters."""
+
+from collections.abc import Iterator, Sequence
+from heapq import heapify, heappop, heappush
+from typing import NamedTuple
+
+from ..blocks import Kind
+from ..item import Item
+from ..ranges import Ranges
+from .candidates import find_stems
+from .clean_text import mark_code
+from .findings import classify_statement
+from .layout import SummaryLine, SummarySection
+from .needs import NeedCounts, Needs, ReadItem
+from .page import SummaryPage
+from .statements import PROSE_KINDS, Statement, StatementReader
+from .summarizer import Material
+
+MAX_BLOCKS = 2_000
+"""The newest covered blocks that are read again; older ones count by their lines in a summary."""
+_CONTEXT_WORTH, _PAIR_WORTH = 1.0, 0.4
+"""The worth of a fact's context, and of a pair of words, next to that of the fact itself."""
+_KIND_WORTH = {Kind.TOOL_RESULT: 0.4, Kind.TOOL_CALL: 0.6}
+"""Prose says why; a line of code or output is read less easily."""
+_CARRIED_SECTIONS = frozenset(
+    {
+        SummarySection.DONE,
+        SummarySection.DECISIONS,
+        SummarySection.CONTEXT,
+        SummarySection.TURN,
+    }
+)
+"""What an earlier summary says that stays true; requests and plans are carried apart."""
+_MIN_CONTEXT_WORDS = 2
+_FRAME_CHARS = 16
+"""What a line takes besides its words: its mark and its handle."""
+
+
+class _Candidate(NamedTuple):
+    statement: Statement
+    newest: int
+    """The position that it quotes; for a line of an earlier summary, its newest handle."""
+    worth: float
+    item: Item | None
+    line: SummaryLine | None = None
+    """The line of an earlier summary."""
+
+
+def choose_statements(
+    material: Material, earlier: Sequence[SummaryLine], page: SummaryPage, reader: StatementReader
+) -> list[SummaryLine]:
+    """Return the lines that serve the most need in the rest of a page, in the order of the log.
+
+    Each is a contiguous quote of one block, whole; nothing that the page says counts again.
+    """
+    items = _list_items(material)
+    begin = items[0].position if items else 0
+    removed = [ReadItem(item, reader.read(item.block)) for item in items]
+    candidates = [
+        _Candidate(reader.read_line(line.text, is_prose=True), line.newest, 1.0, None, line)
+        for line in earlier
+        if line.newest < begin and line.section in _CARRIED_SECTIONS
+    ]
+    kept = [reader.read(item.block) for item in material.kept_items]
+    needs = NeedCounts(removed, kept, [one.statement for one in candidates]).estimate()
+    candidates += (
+        _Candidate(one, item.position, _KIND_WORTH.get(item.kind, 1.0), item)
+        for item, content in removed
+        for one in content.statements
+    )
+    if wanted := find_stems(material.instructions or ""):
+        candidates = [_weigh_by_instruction(one, wanted) for one in candidates]
+    gains = _Gains(needs)
+    for line in page.text.split("\n"):
+        gains.take(reader.read_line(line, is_prose=True))
+    chosen: dict[int, SummaryLine] = {}
+    opened, left = set[SummarySection](), page.left
+    for index in _choose(candidates, gains, page.left):
+        line = candidates[index].line or _make_line(candidates[index], material.prefix)
+        cost = page.count_chars(line, opened)
+        if cost <= left:
+            gains.take(candidates[index].statement)
+            chosen[index], left = line, left - cost
+            opened.add(line.section)
+    return [chosen[index] for index in sorted(chosen)]
+
+
+def _weigh_by_instruction(candidate: _Candidate, wanted: frozenset[str]) -> _Candidate:
+    shared = len(wanted & find_stems(candidate.statement.text))
+    return candidate._replace(worth=candidate.worth * 3**shared) if shared else candidate
+
+
+def _list_items(material: Material) -> tuple[Item, ...]:
+    if material.originals is None or not material.covers:
+        return material.removed_items
+    newest = material.covers.runs[-1][1]
+    recent = material.covers & Ranges.span(max(1, newest - MAX_BLOCKS + 1), newest)
+    return tuple(material.originals(recent))
+
+
+def _make_line(candidate: _Candidate, prefix: Ranges) -> SummaryLine:
+    """Return the line that quotes a statement of a block."""
+    item, statement = candidate.item, candidate.statement
+    kind = item.kind if item else Kind.ASSISTANT
+    text = statement.text if kind in PROSE_KINDS else mark_code(statement.text)
+    if kind is Kind.USER:
+        section = SummarySection.GOAL
+    elif candidate.newest in prefix:
+        section = SummarySection.TURN
+    elif statement.sentence:
+        section = classify_statement(statement.sentence)
+    else:
+        section = SummarySection.CONTEXT
+    handles = Ranges.of([candidate.newest])
+    return SummaryLine(section, text, handles, is_quote=kind is Kind.USER)
+
+
+def _choose(candidates: Sequence[_Candidate], gains: "_Gains", longest: int) -> Iterator[int]:
+    """Yield the index of the candidate with the greatest gain for its characters, repeatedly."""
+    heap = [
+        (-gain, -candidate.newest, index)
+        for index, candidate in enumerate(candidates)
+        if len(candidate.statement.text) < longest and (gain := gains.measure(candidate)) > 0
+    ]
+    heapify(heap)
+    while heap:
+        _, newest, index = heappop(heap)
+        gain = gains.measure(candidates[index])
+        if heap and 0 < gain < -heap[0][0]:
+            heappush(heap, (-gain, newest, index))
+        elif gain > 0:
+            yield index
+
+
+class _Gains:
+    """What each statement adds to those taken so far."""
+
+    def __init__(self, needs: Needs) -> None:
+        self._facts = dict(needs.facts)
+        self._contexts = dict(needs.facts)
+        self._pairs = dict(needs.pairs)
+
+    def measure(self, candidate: _Candidate) -> float:
+        """Return the need that a statement serves, for each character."""
+        one, gain = candidate.statement, 0.0
+        if one.facts:
+            facts, contexts = self._facts, self._contexts
+            has_context = one.word_count >= _MIN_CONTEXT_WORDS
+            for fact in one.facts:
+                gain += facts.get(fact, 0.0)
+                if has_context:
+                    gain += _CONTEXT_WORTH * contexts.get(fact, 0.0)
+        if one.pairs:
+            pairs = self._pairs
+            for pair in one.pairs:
+                gain += _PAIR_WORTH * pairs.get(pair, 0.0)
+        return candidate.worth * gain / (len(one.text) + _FRAME_CHARS)
+
+    def take(self, statement: Statement) -> None:
+        for fact in statement.facts:
+            self._facts.pop(fact, None)
+            if statement.word_count >= _MIN_CONTEXT_WORDS:
+                self._contexts.pop(fact, None)
+        for pair in statement.pairs:
+            self._pairs.pop(pair, None)

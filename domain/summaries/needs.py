@@ -1,0 +1,189 @@
+"""Estimates which facts and words of hidden blocks an agent will need again.
+
+The weights are learned: `scripts/learn_needs.py` fits them to what agents of recorded sessions
+wrote again after their blocks had left the view.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from math import exp, log
+from operator import mul
+from typing import NamedTuple
+
+from ..blocks import ASSISTANT_KINDS, Kind
+from ..fidelity.generic_keys import GENERIC_KEYS
+from ..fidelity.plain_words import WordPair
+from ..item import Item
+from .statements import BlockContent, Statement
+
+Features = tuple[float, ...]
+
+FACT_WEIGHTS: Mapping[str, float] = {
+    "bias": -1.98,
+    "times": -0.02,
+    "slow_age": 0.18,
+    "fast_age": 0.74,
+    "span": 0.83,
+    "is_own": 0.19,
+    "own_times": 0.87,
+    "own_age": -0.93,
+    "is_users": 0.35,
+    "was_asked": 1.60,
+    "is_path": -0.49,
+    "is_flag": 1.29,
+    "is_number": -0.14,
+    "length": -0.22,
+    "has_visible_part": -0.05,
+    "history": -1.05,
+}
+PAIR_WEIGHTS: Mapping[str, float] = {
+    "bias": -3.24,
+    "times": 1.07,
+    "slow_age": 1.17,
+    "fast_age": -0.90,
+    "has_visible_first": 0.49,
+    "has_visible_second": 0.58,
+    "has_visible_both": 0.25,
+    "history": -0.81,
+}
+"""The learned weight of each feature, in the order in which the features are computed."""
+
+_PARTS = re.compile(r"[./_]|::|->")
+_NEAR_TOKENS = 4_000
+_EARLIER_TIMES = 3
+"""How often a fact counts that an earlier summary carries, whose blocks are not read again."""
+
+
+class ReadItem(NamedTuple):
+    item: Item
+    content: BlockContent
+
+
+@dataclass(frozen=True)
+class Needs:
+    """The probability that an agent writes each fact and each pair of words again."""
+
+    facts: dict[str, float]
+    pairs: dict[WordPair, float]
+
+
+@dataclass
+class NeedCounts:
+    """What is counted of hidden blocks, in order, and of the blocks that stay."""
+
+    removed: Sequence[ReadItem]
+    kept: Sequence[BlockContent]
+    earlier: Sequence[Statement] = ()
+    """Lines of an earlier summary whose blocks are not among those removed."""
+    times: Counter[str] = field(default_factory=Counter, init=False)
+    own: Counter[str] = field(default_factory=Counter, init=False)
+    first: dict[str, int] = field(default_factory=dict, init=False)
+    last: dict[str, int] = field(default_factory=dict, init=False)
+    """The index of the newest block with each fact."""
+    last_own: dict[str, int] = field(default_factory=dict, init=False)
+    pair_times: Counter[WordPair] = field(default_factory=Counter, init=False)
+    last_pair: dict[WordPair, int] = field(default_factory=dict, init=False)
+
+    def __post_init__(self) -> None:
+        self.by_user: set[str] = set()
+        for line in self.earlier:
+            self.times.update(dict.fromkeys(line.facts, _EARLIER_TIMES))
+            self.own.update(line.facts)
+            self.pair_times.update(line.pairs)
+        self.last |= dict.fromkeys(self.times, 0)
+        self.last_pair |= dict.fromkeys(self.pair_times, 0)
+        for index, (item, content) in enumerate(self.removed):
+            self.times.update(content.facts)
+            places = dict.fromkeys(content.facts, index)
+            self.last |= places
+            self.first = places | self.first
+            if item.kind in ASSISTANT_KINDS:
+                self.own.update(content.facts)
+                self.last_own |= places
+            elif item.kind is Kind.USER:
+                self.by_user |= content.facts
+            for one in content.statements:
+                if one.pairs:
+                    self.pair_times.update(one.pairs)
+                    self.last_pair |= dict.fromkeys(one.pairs, index)
+        ages, age = [0] * len(self.removed), 0
+        for index in range(len(ages) - 1, -1, -1):
+            ages[index] = age
+            age += self.removed[index].item.tokens
+        self.size = max(age, 1)
+        self.slow = [exp(-3 * one / self.size) for one in ages]
+        self.fast = [exp(-one / _NEAR_TOKENS) for one in ages]
+        self.kept_facts = frozenset[str]().union(*(one.facts for one in self.kept))
+        self.kept_words = frozenset[str]().union(*(one.words for one in self.kept))
+        self.kept_pairs = frozenset[WordPair]().union(
+            *(line.pairs for one in self.kept for line in one.statements)
+        )
+        users = [one.content for one in self.removed if one.item.kind is Kind.USER][-2:]
+        self.asked = frozenset[str]().union(*(one.facts for one in users))
+
+    def iter_facts(self) -> Iterable[tuple[str, Features]]:
+        """Yield the features of each fact that may be needed and that nothing else shows."""
+        size, blocks = log(1 + self.size / 10_000), max(len(self.removed), 1)
+        skipped = GENERIC_KEYS | self.kept_facts
+        for fact, times in self.times.items():
+            own = self.own.get(fact, 0)
+            is_users = fact in self.by_user
+            if fact in skipped or (times < 2 and not own and not is_users):
+                continue
+            last = self.last[fact]
+            said = self.last_own.get(fact)
+            yield (
+                fact,
+                (
+                    1.0,
+                    log(times),
+                    self.slow[last],
+                    self.fast[last],
+                    (last - self.first.get(fact, 0)) / blocks,
+                    float(own > 0),
+                    log(1 + own),
+                    0.0 if said is None else self.fast[said],
+                    float(is_users),
+                    float(fact in self.asked),
+                    float("/" in fact),
+                    float(fact[:2] == "--"),
+                    float(fact[0].isdigit() or fact[0] == "#"),
+                    log(len(fact)),
+                    float(any(len(p) > 3 and p in self.kept_facts for p in _PARTS.split(fact))),
+                    size,
+                ),
+            )
+
+    def iter_pairs(self) -> Iterable[tuple[WordPair, Features]]:
+        size = log(1 + self.size / 10_000)
+        for pair, times in self.pair_times.items():
+            if pair in self.kept_pairs:
+                continue
+            last = self.last_pair[pair]
+            is_first, is_second = pair[0] in self.kept_words, pair[1] in self.kept_words
+            yield (
+                pair,
+                (
+                    1.0,
+                    log(times),
+                    self.slow[last],
+                    self.fast[last],
+                    float(is_first),
+                    float(is_second),
+                    float(is_first and is_second),
+                    size,
+                ),
+            )
+
+    def estimate(self) -> Needs:
+        fact_weights, pair_weights = tuple(FACT_WEIGHTS.values()), tuple(PAIR_WEIGHTS.values())
+        return Needs(
+            {fact: _squash(features, fact_weights) for fact, features in self.iter_facts()},
+            {pair: _squash(features, pair_weights) for pair, features in self.iter_pairs()},
+        )
+
+
+def _squash(features: Features, weights: Features) -> float:
+    return 1 / (1 + exp(-sum(map(mul, features, weights))))
