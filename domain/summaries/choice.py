@@ -31,6 +31,8 @@ _CARRIED_SECTIONS = frozenset(
     }
 )
 """What an earlier summary says that stays true; requests and plans are carried apart."""
+_WISH_WORTH = 10
+"""How much more a statement is worth for each word that it shares with the user's instructions."""
 _MIN_CONTEXT_WORDS = 2
 _FRAME_CHARS = 16
 """What a line takes besides its words: its mark and its handle."""
@@ -87,7 +89,7 @@ def choose_statements(
 
 def _weigh_by_instruction(candidate: _Candidate, wanted: frozenset[str]) -> _Candidate:
     shared = len(wanted & find_stems(candidate.statement.text))
-    return candidate._replace(worth=candidate.worth * 3**shared) if shared else candidate
+    return candidate._replace(worth=candidate.worth * _WISH_WORTH**shared) if shared else candidate
 
 
 def _list_items(material: Material) -> tuple[Item, ...]:

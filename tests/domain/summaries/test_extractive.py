@@ -267,7 +267,13 @@ def test_an_instruction_says_what_goes_first_and_is_not_quoted() -> None:
         thing = f"gadget{number}.py beside widget{number}.py behind gizmo{number}.py"
         talk.say(Block.assistant(f"I've fixed {thing}."))
     talk.items.insert(
-        9, replace(talk.items[9], block=Block.assistant("I've moved the invoices to Rome."))
+        9,
+        replace(
+            talk.items[9],
+            block=Block.assistant(
+                "I've moved all of these and also those of the invoices to Rome."
+            ),
+        ),
     )
 
     instructed = talk.material(300, instructions="keep what concerns INVOICE numbers")
