@@ -19,7 +19,7 @@ from ..command_line.options import (
     parse_span,
     read_input_text,
 )
-from ..command_line.printing import pick, print_answer
+from ..command_line.printing import format_time, pick, print_answer
 from ..command_line.sessions import name_to_json, open_call_session
 from ..command_line.verbs import Invocation, argument, flag, option
 
@@ -138,8 +138,7 @@ def wake(
     if moment is None:
         line = f"{found.key} waits for no moment any more"
     else:
-        when = moment.astimezone().strftime("%Y-%m-%d %H:%M:%S")
-        line = f"{found.key} goes on at {when}; until then it is not idle"
+        line = f"{found.key} goes on at {format_time(moment)}; until then it is not idle"
     at_utc = moment.astimezone(UTC).isoformat() if moment else None
     print_answer(
         call.as_json, name_to_json(found) | {"wake_at": at_utc, "position": position}, line
