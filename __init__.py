@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from .adapters.models.summarizers.summarizer_catalog import get_summarizer as get_summarizer
     from .adapters.runtime.agent_loop import AgentLoop as AgentLoop
     from .adapters.runtime.agent_loop import AsyncAgentLoop as AsyncAgentLoop
-    from .adapters.runtime.compaction.cancellation import Cancellation as Cancellation
+    from .adapters.runtime.compaction.background import Cancellation as Cancellation
     from .adapters.runtime.compaction.options import CompactionOptions as CompactionOptions
     from .adapters.runtime.compaction.options import LoopOptions as LoopOptions
     from .adapters.runtime.compaction.outcome import CompactionOutcome as CompactionOutcome
@@ -129,7 +129,7 @@ _NAMES = {
     "adapters.models.summarizers.llm_summarizer": "LlmSummarizer",
     "adapters.models.summarizers.summarizer_catalog": "get_summarizer",
     "adapters.runtime.agent_loop": "AgentLoop AsyncAgentLoop",
-    "adapters.runtime.compaction.cancellation": "Cancellation",
+    "adapters.runtime.compaction.background": "Cancellation",
     "adapters.runtime.compaction.options": "CompactionOptions LoopOptions",
     "adapters.runtime.compaction.outcome": "CompactionOutcome",
     "adapters.runtime.exporting.exporter": "export",

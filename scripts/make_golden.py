@@ -437,7 +437,7 @@ def _compactions(session: StoredSession, look: Callable[[StoredSession], None]) 
         _CutAt(words),
         options=CompactionOptions(summarizers=[_Says("Of what is not served.")], activate=False),
     )
-    session.log.compactor().drop(session.log.find_prepared() or 0, "it does not fit")
+    session.log.compactor().decisions.drop(session.log.find_prepared() or 0, "it does not fit")
     look(session)
     session.schedule_wake(datetime(2026, 2, 1, tzinfo=UTC), "the nightly build")
     session.compact(

@@ -15,7 +15,7 @@ from ...storage.process_forks import reopen_in_children
 if TYPE_CHECKING:
     from ...settings.settings import Settings
     from ...storage.read_models.read_models import ReadModels
-    from ..compaction.prepared_boundary import BackgroundCompactions
+    from ..compaction.background import BackgroundCompactions
 
 
 class Stoppable(Protocol):
@@ -156,7 +156,7 @@ class StoreContext:
     @property
     def preparations(self) -> "BackgroundCompactions":
         """The summaries that agents' loops have written ahead."""
-        from ..compaction.prepared_boundary import BackgroundCompactions  # noqa: PLC0415 - start-up time
+        from ..compaction.background import BackgroundCompactions  # noqa: PLC0415 - start-up time
 
         with self._opening:
             if self._preparations is None:
