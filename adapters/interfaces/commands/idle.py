@@ -103,7 +103,7 @@ def idle(
         return
     # Slow imports that `--status` does not need.
     from ...runtime.idle.foreground import run_once, run_until_stopped  # noqa: PLC0415 - start-up time
-    from ...runtime.idle.worker_log import WorkerLog, log_to_stderr  # noqa: PLC0415 - start-up time
+    from ...runtime.idle.notices import WorkerLog, log_to_stderr  # noqa: PLC0415 - start-up time
 
     level = logging.DEBUG if verbose else logging.WARNING if quiet else logging.INFO
     with log_to_stderr(log, level):

@@ -22,11 +22,11 @@ from ..compaction.background import Cancellation
 from ..maintenance.maintenance import Maintenance
 from ..maintenance.maintenance_task import TaskOutcome
 from ..sessions.session_store import SessionStore
+from ..sessions.store_context import ServerClock
 from ..telemetry.activation import record_notice
 from .attempt import IdleAttempt
 from .due_sessions import DueSession, DueSessionIndex
 from .notices import NoticeKind, NoticeListener, WorkerNotice
-from .server_clock import ServerClock
 
 logger = logging.getLogger("cutbank.idle")
 
