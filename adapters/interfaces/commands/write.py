@@ -9,6 +9,7 @@ from typing import Any
 from ....domain.blocks import AnyBlock, Block
 from ....domain.errors import InvalidSettingError
 from ....domain.ranges import Ranges
+from ...runtime.sessions.rest import schedule_wake
 from ...runtime.sessions.stored_session import StoredSession
 from ..command_line.blocks import BlockLog, find_position, parse_blocks, parse_handles, parse_json
 from ..command_line.options import (
@@ -72,7 +73,7 @@ def pin(call: Invocation, session: str = SESSION, handle: list[str] = HANDLES) -
 def unpin(call: Invocation, session: str = SESSION, handle: list[str] = HANDLES) -> None:
     """Let pinned blocks leave the view again."""
     what = "may leave the view again from the next boundary on"
-    _change_blocks(call, session, handle, StoredSession.unpin, what)
+    _change_blocks(call, session, handle, partial(StoredSession.pin, keep=False), what)
 
 
 def hide(
@@ -133,7 +134,7 @@ def wake(
         moment = None if cancel else _parse_wake_time(now, at, after)
         if moment is not None and moment <= now:
             raise InvalidSettingError(f"{moment.isoformat(timespec='seconds')} is past: say when")
-        found.schedule_wake(moment, reason)
+        schedule_wake(found, moment, reason)
         position = found.position
     if moment is None:
         line = f"{found.key} waits for no moment any more"

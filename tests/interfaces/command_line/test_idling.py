@@ -84,7 +84,7 @@ def test_sessions_are_listed_from_the_index_as_from_the_log_with_their_idle_stat
         for key in ("small", "calls", "sleeps", "closed"):
             store.session(key).append(cutbank.Block.user("hello"))
         store.session("calls").append(cutbank.ToolCall(tool_call_id="c1", name="make"))
-        store.session("sleeps").schedule_wake(datetime.now(UTC) + timedelta(hours=5))
+        cutbank.schedule_wake(store.session("sleeps"), datetime.now(UTC) + timedelta(hours=5))
         store.session("closed").close()
         store.session("helps", parent=Parent(namespace="default", key="small"))
         store.session("rests").fork("forked", at=4).append(cutbank.Block.user("and now?"))
