@@ -1,4 +1,4 @@
-"""Creates files and folders that only their owner may read, and exports them whole or not at all."""
+"""Creates files and folders that only their owner may read, each whole or not at all."""
 
 import os
 from collections.abc import Iterator
