@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from .adapters.models.summarizers.summarizer_catalog import get_summarizer as get_summarizer
     from .adapters.runtime.agent_loop import AgentLoop as AgentLoop
     from .adapters.runtime.agent_loop import AsyncAgentLoop as AsyncAgentLoop
-    from .adapters.runtime.compaction.cancellation import Cancellation as Cancellation
+    from .adapters.runtime.compaction.background import Cancellation as Cancellation
     from .adapters.runtime.compaction.options import CompactionOptions as CompactionOptions
     from .adapters.runtime.compaction.options import LoopOptions as LoopOptions
     from .adapters.runtime.compaction.outcome import CompactionOutcome as CompactionOutcome
@@ -38,6 +38,8 @@ if TYPE_CHECKING:
     from .adapters.runtime.sessions.context_meter import ContextMeasurement as ContextMeasurement
     from .adapters.runtime.sessions.context_meter import find_context_limit as find_context_limit
     from .adapters.runtime.sessions.context_meter import measure_context as measure_context
+    from .adapters.runtime.sessions.rest import end_turn as end_turn
+    from .adapters.runtime.sessions.rest import schedule_wake as schedule_wake
     from .adapters.runtime.sessions.session_store import SessionStore as SessionStore
     from .adapters.runtime.sessions.stored_session import AppendResult as AppendResult
     from .adapters.runtime.sessions.stored_session import SessionInfo as SessionInfo
@@ -129,7 +131,7 @@ _NAMES = {
     "adapters.models.summarizers.llm_summarizer": "LlmSummarizer",
     "adapters.models.summarizers.summarizer_catalog": "get_summarizer",
     "adapters.runtime.agent_loop": "AgentLoop AsyncAgentLoop",
-    "adapters.runtime.compaction.cancellation": "Cancellation",
+    "adapters.runtime.compaction.background": "Cancellation",
     "adapters.runtime.compaction.options": "CompactionOptions LoopOptions",
     "adapters.runtime.compaction.outcome": "CompactionOutcome",
     "adapters.runtime.exporting.exporter": "export",
@@ -141,6 +143,7 @@ _NAMES = {
         "ContextMeasurement find_context_limit measure_context"
     ),
     "adapters.runtime.sessions.block_lookup": "RecalledBlock",
+    "adapters.runtime.sessions.rest": "end_turn schedule_wake",
     "adapters.runtime.sessions.session_store": "SessionStore",
     "adapters.runtime.sessions.stored_session": "AppendResult SessionInfo StoredSession",
     "adapters.settings.load_settings": "load_settings",
@@ -276,6 +279,7 @@ __all__ = [
     "check_policy",
     "check_settings",
     "diff",
+    "end_turn",
     "export",
     "find_context_limit",
     "get_idle_status",
@@ -289,6 +293,7 @@ __all__ = [
     "recognize_overflow",
     "replay",
     "run_maintenance",
+    "schedule_wake",
     "setting",
     "start_scheduler",
     "verify",

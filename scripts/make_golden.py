@@ -36,7 +36,16 @@ from eventsourcing.persistence import JSONTranscoder
 from pydantic import AwareDatetime, JsonValue
 
 import cutbank.domain
-from cutbank import Block, CompactionOptions, SessionStore, StoredSession, ToolCall, ToolResult
+from cutbank import (
+    Block,
+    CompactionOptions,
+    SessionStore,
+    StoredSession,
+    ToolCall,
+    ToolResult,
+    end_turn,
+    schedule_wake,
+)
 from cutbank.adapters.analysis.verifier import verify
 from cutbank.adapters.runtime.sessions.session_store import open_store
 from cutbank.adapters.settings.compaction_settings import ContextSettings
@@ -399,7 +408,7 @@ def _first_turns(session: StoredSession) -> None:
             cost_usd=0.01,
             latency_s=1.5,
         )
-        session.end_turn("done")
+        end_turn(session, "done")
     origin = Origin(format="golden", id="1", time="then", refused="not JSON")
     session.append(Block.note("A note.", origin=origin))
 
@@ -415,7 +424,7 @@ def _compactions(session: StoredSession, look: Callable[[StoredSession], None]) 
         _CutAt(asked[2]), options=CompactionOptions(summarizers=[_Says("The first summary.")])
     )
     look(session)
-    session.unpin(asked[0])
+    session.pin(asked[0], keep=False)
     session.append(Block.user("After the first boundary. " * 30))
     session.compact(
         _CutAt(asked[4]),
@@ -437,9 +446,9 @@ def _compactions(session: StoredSession, look: Callable[[StoredSession], None]) 
         _CutAt(words),
         options=CompactionOptions(summarizers=[_Says("Of what is not served.")], activate=False),
     )
-    session.log.compactor().drop(session.log.find_prepared() or 0, "it does not fit")
+    session.log.compactor().decisions.drop(session.log.find_prepared() or 0, "it does not fit")
     look(session)
-    session.schedule_wake(datetime(2026, 2, 1, tzinfo=UTC), "the nightly build")
+    schedule_wake(session, datetime(2026, 2, 1, tzinfo=UTC), "the nightly build")
     session.compact(
         _CutAt(words), options=CompactionOptions(summarizers=[_Says("The third summary.")])
     )

@@ -24,18 +24,12 @@ from ...domain.policies.policy import find_warning, is_due
 from ...projections.history_view import HistoryView
 from ..settings.policy_catalog import restore_policy
 from ..storage.event_log.storage_errors import translate_storage_errors
-from .compaction.cancellation import Cancellation
+from .compaction.background import Cancellation
 from .compaction.compactor import MAX_REPLANS
 from .compaction.event_sink import context_warning
 from .compaction.options import CompactionRequest, LoopOptions
 from .compaction.outcome import CompactionOutcome, make_overflow_error
-from .compaction.prepared_boundary import (
-    PreparedView,
-    prepare_boundary,
-    read_prepared_view,
-    serve_prepared,
-)
-from .compaction.snapshot import SessionSnapshot
+from .compaction.snapshot import PreparedView, SessionSnapshot, read_prepared_view
 from .compaction.summary_chain import UnwrittenError
 from .sessions.session_log import CallReport, SessionLog
 from .sessions.store_context import ShadowPolicies
@@ -243,9 +237,9 @@ class AgentLoop:
         for _ in range(MAX_REPLANS):
             if not snapshot.decided.prepared:
                 return None
-            coming = read_prepared_view(self._compactor, snapshot, request)
+            coming = read_prepared_view(self._compactor.reader, snapshot, request)
             try:
-                is_served = serve_prepared(self._compactor, coming)
+                is_served = self._compactor.serve(coming)
             except StalePlanError:  # another process decided at the same moment
                 snapshot = self._compactor.take_snapshot(request)
                 continue
@@ -288,8 +282,12 @@ class AgentLoop:
             activate=False,
             by=f"prepare() of process {getpid()}",
         )
-        work = partial(prepare_boundary, self._compactor, self.log.context.name, ahead)
-        preparations.begin(self._lineage_id, size, work)
+
+        def prepare(cancellation: Cancellation) -> str | None:
+            with translate_storage_errors(self.log.context.name):
+                return self._compactor.prepare(ahead, cancellation)
+
+        preparations.begin(self._lineage_id, size, prepare)
 
     def _wait_for_background(self) -> bool:
         """Wait for a summary being written in the background; return whether there was one."""

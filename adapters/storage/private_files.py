@@ -1,10 +1,14 @@
-"""Creates files and folders that only their owner may read, as they hold users' content."""
+"""Creates files and folders that only their owner may read, each whole or not at all."""
 
 import os
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from shutil import rmtree
 from stat import S_IRGRP, S_IROTH, S_ISREG
 from typing import BinaryIO
+
+from ...domain.errors import ExportError
 
 
 def open_new(path: Path) -> BinaryIO:
@@ -33,3 +37,27 @@ def is_shared(path: Path) -> bool:
     except OSError:
         return False
     return os.name == "posix" and S_ISREG(mode) and bool(mode & (S_IRGRP | S_IROTH))
+
+
+@contextmanager
+def open_new_path(target: Path) -> Iterator[Path]:
+    """Yield a temporary path that is renamed to `target` at the end, or removed on failure.
+
+    So no partial export looks complete. Raises ExportError if the target exists or cannot be
+    written.
+    """
+    if target.exists():
+        raise ExportError(f"{target} is there already: name a new one")
+    if not target.parent.is_dir():
+        raise ExportError(f"{target.parent} is not a folder: make it first")
+    beside = target.with_name(f".{target.name}.{os.getpid()}.part")
+    try:
+        yield beside
+        beside.rename(target)
+    except OSError as error:
+        raise ExportError(f"{target}: cannot be written: {error.strerror or error}") from None
+    finally:
+        if beside.is_dir():
+            rmtree(beside)
+        else:
+            beside.unlink(missing_ok=True)

@@ -12,7 +12,7 @@ from worded_windows import make_plan, make_window
 
 from cutbank import Block, CompactionOptions, Item, Ranges, StoredSession, ToolCall, ToolResult
 from cutbank.adapters.models.vocabularies import get_counter
-from cutbank.adapters.runtime.compaction.event_sink import of_boundary, said_trigger
+from cutbank.adapters.runtime.compaction.event_sink import make_boundary_message, said_trigger
 from cutbank.adapters.runtime.compaction.from_settings import make_compaction_request
 from cutbank.adapters.runtime.compaction.hook_commands import to_hook_input
 from cutbank.adapters.settings.compaction_settings import CompactionSettings
@@ -76,7 +76,7 @@ def test_a_boundary_is_told_in_the_sdks_own_message_and_hooks_are_given_its_inpu
         }
         boundary = session.view().boundary
         assert boundary is not None
-        assert of_boundary(session.key, boundary) == message
+        assert make_boundary_message(session.key, boundary) == message
         ids.add(message["uuid"])
         first, last = to_hook_input(told[0]), to_hook_input(told[-1])
         assert (first["hook_event_name"], first["trigger"]) == ("PreCompact", trigger)

@@ -12,7 +12,15 @@ from databases import memory_folder
 from resting import Told, pass_time
 
 import cutbank
-from cutbank import Block, ExtractiveSummarizer, Settings, ToolCall, ToolResult, Usage
+from cutbank import (
+    Block,
+    ExtractiveSummarizer,
+    Settings,
+    ToolCall,
+    ToolResult,
+    Usage,
+    schedule_wake,
+)
 from cutbank.adapters.runtime.compaction import from_settings
 from cutbank.adapters.runtime.idle.idle_worker import IdleWorker
 from cutbank.adapters.runtime.idle.notices import NoticeKind, WorkerNotice
@@ -196,10 +204,10 @@ class Simulation:
                 session.append(ToolResult(tool_call_id=known.calls.pop(), content="done"))
             case "wake":
                 known.wake = self.clock.now + timedelta(minutes=action.much)
-                session.schedule_wake(known.wake)
+                schedule_wake(session, known.wake)
             case "stay" if known.wake:
                 known.wake = None
-                session.schedule_wake(None)
+                schedule_wake(session, None)
             case "close":
                 session.close()
                 known.closed = True

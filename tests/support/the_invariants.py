@@ -277,8 +277,10 @@ class TheInvariants(RuleBasedStateMachine):
             before = session.view().entries
             if what == "replace":
                 session.hide(at, replacement="not for you")
+            elif what == "hide":
+                session.hide(at)
             else:
-                getattr(session, what)(at)
+                session.pin(at, keep=what == "pin")
             # Invariant 5: pins and hides take effect at the next boundary.
             assert session.view().entries == before
 

@@ -12,7 +12,16 @@ from every_policy import fitted
 from hypothesis import strategies as st
 
 import cutbank
-from cutbank import Block, HistoryView, LoopOptions, StoredSession, ToolCall, ToolResult, Usage
+from cutbank import (
+    Block,
+    HistoryView,
+    LoopOptions,
+    StoredSession,
+    ToolCall,
+    ToolResult,
+    Usage,
+    end_turn,
+)
 from cutbank.adapters.analysis.replaying.recordings import read_recording
 from cutbank.adapters.runtime.agent_loop import AgentLoop
 from cutbank.adapters.settings.settings import Settings
@@ -91,8 +100,10 @@ class Agent:
                 session.append(Block.user(self._text("question", size)))
             case "work", sizes, at_first:
                 self.work(sizes, told_at_first=at_first)
-            case (("pin" | "unpin" | "retract"), back):
+            case (("pin" | "retract"), back):
                 self._try(getattr(session, what), back)
+            case "unpin", back:
+                self._try(session.pin, back, keep=False)
             case "hide", back, text:
                 self._try(session.hide, back, replacement=text)
             case "rewind", back if session.position > back + 1:
@@ -104,7 +115,7 @@ class Agent:
             case "rest", seconds:
                 self.time.now += timedelta(seconds=seconds)
             case ("end",):
-                session.end_turn()
+                end_turn(session)
             case ("start",):
                 self.starts = True
             case "answer", size if self.waiting:

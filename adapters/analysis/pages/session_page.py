@@ -19,9 +19,8 @@ from ....projections.read_models.timestamps import format_timestamp
 from ....projections.view_diff import LINE_CHARS
 from ...models.context_limits import make_overrides
 from ...models.model_catalog import compute_call_cost
-from ...runtime.exporting.new_file import open_new_path
 from ...runtime.sessions.stored_session import StoredSession
-from ...storage.private_files import open_new
+from ...storage.private_files import open_new, open_new_path
 from .session_story import PageBoundary, PageCall, PageStory, read_page_story
 from .templates import format_plural, render_page
 

@@ -19,7 +19,7 @@ from ....projections.replay.replay import Decider, NeverDecider, RecordedDecider
 from ....projections.replay.replay_writers import ReplayWriters
 from ...models.context_limits import find_facts
 from ...runtime.compaction import from_settings
-from ...runtime.compaction.cancellation import Cancellation
+from ...runtime.compaction.background import Cancellation
 from ...runtime.compaction.summary_chain import SummaryChain
 from ...settings.policy_catalog import get_policy
 

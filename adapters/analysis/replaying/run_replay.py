@@ -22,11 +22,10 @@ from ....projections.replay.replay import (
     ReplayedCall,
     replay_recording,
 )
-from ...runtime.exporting.new_file import open_new_path
 from ...runtime.sessions.context_meter import find_context_limit
 from ...runtime.sessions.stored_session import StoredSession
 from ...storage.event_log.storage_errors import translate_storage_errors
-from ...storage.private_files import open_new
+from ...storage.private_files import open_new, open_new_path
 from .cached_summaries import CachedSummaries
 from .deciders import SummaryOptions, make_decider
 from .recordings import check_new_lineage, read_calibrated, store_lineage

@@ -239,20 +239,32 @@ def format_block_heading(
     return f"{' '.join(words)}, {size}" + (f"  [{marked}]" if marked else "")
 
 
-def block_status_marks(logged: LoggedBlock) -> Iterator[str]:
-    """Yield the marks of a block's status; none if it is in the view as it was logged."""
-    if logged.status is None:
+def list_marks(
+    block: AnyBlock,
+    status: BlockStatus | None,
+    place: str = "",
+    pending: str | None = None,
+    *,
+    is_open: bool = False,
+) -> Iterator[str]:
+    """Yield the marks of a block's status; none if it is in the view as it was logged.
+
+    `place` says since when it has this status, as in ` since #12`.
+    """
+    if status is None:
         yield "lost to the view, run `cutbank verify`"
-    elif logged.block.kind in UNSENT_KINDS and logged.status is not BlockStatus.RETRACTED:
+    elif block.kind in UNSENT_KINDS and status is not BlockStatus.RETRACTED:
         yield "never sent"
-    elif logged.status is not BlockStatus.VISIBLE:
-        yield str(logged.status)
-    if logged.pending:
-        yield f"{logged.pending} from the next boundary on"
-    yield from format_refusal(logged.block)
-    if logged.is_open:
+    elif status is not BlockStatus.VISIBLE:
+        yield f"{status}{place}"
+    elif place:
+        yield f"visible again{place}"
+    if pending:
+        yield f"{pending} from the next boundary on"
+    yield from format_refusal(block)
+    if is_open:
         yield "open"
-    if getattr(logged.block, "is_error", False):
+    if getattr(block, "is_error", False):
         yield "error"
 
 

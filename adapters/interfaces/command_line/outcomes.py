@@ -11,7 +11,7 @@ from ....domain.ranges import Ranges
 from ....domain.token_estimate import PromptSizeChange, SizeBasis
 from ....domain.window import OnFailure, Plan
 from ...runtime.compaction.outcome import CompactionOutcome, Explanation
-from .printing import format_count, format_handles, format_shares, pick, print_text
+from .printing import format_count, format_handles, format_shares, pick
 
 COST_DIGITS = 6
 """Decimal places of dollars."""
@@ -22,9 +22,9 @@ _REPLACEMENT_TEXTS = {
     None: "nothing: no block leaves",
 }
 _FALLBACK_TEXTS = {
-    OnFailure.EXTRACTIVE: "if no summarizer can, rules write it",
-    OnFailure.NOTICE: "if no summarizer can, a notice says so",
-    OnFailure.UNCHANGED: "if no summarizer can, nothing changes",
+    OnFailure.EXTRACTIVE: "rules write it",
+    OnFailure.NOTICE: "a notice says so",
+    OnFailure.UNCHANGED: "nothing changes",
 }
 
 
@@ -82,58 +82,43 @@ def explanation_to_json(explanation: Explanation) -> dict[str, Any]:
             {"handle": f"#{one.position}", **pick(one, "tokens shown")}
             for one in explanation.shortened
         ],
-        "stands_in": _replacement_kind(explanation),
+        "stands_in": _find_replacement(explanation),
         "writers": explanation.writers,
     }
 
 
-def print_outcome(
-    session: str, lineage: str, outcome: CompactionOutcome, number: int | None, *, is_served: bool
-) -> None:
-    if outcome.summary is None:
-        print_text(f"{session} was not compacted: {outcome.reason}")
-        return
-    saved = 1 - outcome.post_tokens / outcome.pre_tokens
-    what = f"compaction {number} on {lineage}" if outcome.compacted else "a dry run"
-    print_text(f"{session}: {what}, by {outcome.policy}", bold=True)
+def list_outcome_fields(outcome: CompactionOutcome) -> Iterator[tuple[str, str]]:
+    """Yield the labels and values of a compaction, or of one that a dry run made."""
     sizes = PromptSizeChange(outcome.pre_tokens, outcome.post_tokens, SizeBasis.ESTIMATED)
-    print_text(f"view     {sizes}, {saved:.0%} less")
+    yield "view", f"{sizes}, {1 - outcome.post_tokens / outcome.pre_tokens:.0%} less"
     if outcome.limit and outcome.limit_source:
-        print_text(f"limit    {outcome.limit:,} tokens ({outcome.limit_source.phrase})")
-    print_text(f"why      {outcome.reason}")
+        yield "limit", f"{outcome.limit:,} tokens ({outcome.limit_source.phrase})"
+    yield "why", outcome.reason
     left = f"{format_count(len(outcome.left), 'block')}: {format_handles(outcome.left)}"
-    print_text(f"left     {left if outcome.left else 'nothing; results are shown shortened'}")
-    print_text(f"kept     from #{outcome.first_kept} on")
+    yield "left", left if outcome.left else "nothing; results are shown shortened"
+    yield "kept", f"from #{outcome.first_kept} on"
     if outcome.split_turn:
-        print_text(f"split    turn {outcome.split_turn}: its beginning left, the rest stays")
-    for repair in outcome.repairs:
-        print_text(f"repair   {describe_repair(repair)}")
+        yield "split", f"turn {outcome.split_turn}: its beginning left, the rest stays"
+    yield from (("repair", describe_repair(repair)) for repair in outcome.repairs)
     if outcome.left:
-        print_text(f"summary  by {outcome.summarizer}")
-    for complaint in outcome.rejected:
-        print_text(f"         it stood in for another: {complaint}")
-    if outcome.compacted and not is_served:
-        print_text(
-            "It is prepared: an agent's loop serves it at the threshold, `cutbank activate` now."
-        )
-    elif outcome.compacted:
-        print_text("`cutbank view` shows what is served, `cutbank recall` shows what left.")
+        yield "summary", f"by {outcome.summarizer}"
+    yield from (("rejected", complaint) for complaint in outcome.rejected)
 
 
-def explanation_lines(explanation: Explanation) -> Iterator[str]:
-    """Yield the lines that the printed outcome does not include."""
-    yield f"due      {_describe_due(explanation.due)}"
+def list_explanation_fields(explanation: Explanation) -> Iterator[tuple[str, str]]:
+    """Yield the labels and values that those of the outcome do not include."""
+    yield "due", _describe_due(explanation.due)
     if explanation.plan is None:
         return
-    yield f"wanted   {'; '.join(_plan_lines(explanation.plan))}"
-    yield f"leaves   {format_shares(explanation.leaves)}"
-    yield f"stays    {format_shares(explanation.stays)}"
+    yield "wanted", "; ".join(_list_wishes(explanation.plan))
+    yield "leaves", format_shares(explanation.leaves)
+    yield "stays", format_shares(explanation.stays)
     for one in explanation.shortened:
-        yield f"shorter  #{one.position}: {one.tokens:,} -> {one.shown:,} tokens are shown"
-    yield f"instead  {_REPLACEMENT_TEXTS[_replacement_kind(explanation)]}"
+        yield "shorter", f"#{one.position}: {one.tokens:,} -> {one.shown:,} tokens are shown"
+    yield "instead", _REPLACEMENT_TEXTS[_find_replacement(explanation)]
     if explanation.writers:
-        unwritten = _FALLBACK_TEXTS[explanation.plan.on_failure]
-        yield f"         by {' or '.join(explanation.writers)}; {unwritten}"
+        fallback = _FALLBACK_TEXTS[explanation.plan.on_failure]
+        yield "by", f"{' or '.join(explanation.writers)}; if no summarizer can, {fallback}"
 
 
 def describe_repair(repair: Repair) -> str:
@@ -146,25 +131,21 @@ def describe_repair(repair: Repair) -> str:
     return f"{repair.rule}: {'; '.join(filter(None, changes))}"
 
 
-def _replacement_kind(explanation: Explanation) -> str | None:
+def _find_replacement(explanation: Explanation) -> str | None:
     """Return `summary` or `notice`; None if what leaves needs neither."""
     if explanation.writers:
         return "summary"
     return "notice" if explanation.leaves else None
 
 
-def _describe_due(found: ThresholdState) -> str:
-    said = "it would fire by itself" if found.fires else "it would not fire by itself"
-    said += f": {found.used_tokens:,}"
-    if found.limit > 0:
-        said += f" of {found.limit:,}"
-    said += " tokens are in use"
-    if found.threshold is None:
-        return said
-    return f"{said}, and it fires at {found.threshold:,}"
+def _describe_due(state: ThresholdState) -> str:
+    fires = "it would fire by itself" if state.fires else "it would not fire by itself"
+    of = f" of {state.limit:,}" if state.limit > 0 else ""
+    at = "" if state.threshold is None else f", and it fires at {state.threshold:,}"
+    return f"{fires}: {state.used_tokens:,}{of} tokens are in use{at}"
 
 
-def _plan_lines(plan: Plan) -> Iterator[str]:
+def _list_wishes(plan: Plan) -> Iterator[str]:
     if plan.cut is not None:
         yield f"to keep what begins at #{plan.cut}"
     if plan.drops:

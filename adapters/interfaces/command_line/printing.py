@@ -5,8 +5,9 @@ import os
 import re
 import shutil
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from datetime import datetime
 from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -179,6 +180,43 @@ def print_table(headings: Sequence[str], rows: Iterable[Sequence[str | int]]) ->
         print_text(COLUMN_GAP.join(fitted).rstrip(), **({} if number else {"bold": True}))
 
 
+def print_rows(
+    rows: Sequence[Mapping[str, object]], title: str = "", most: int | None = None, hint: str = ""
+) -> None:
+    """Print the first rows as a table, and the number of the others; nothing without rows.
+
+    The keys of the first row are the headings. On a terminal, empty columns are left out.
+    """
+    if not rows:
+        return
+    if title:
+        print_text()
+        print_text(title, bold=True)
+    cells = [[_format_cell(value) for value in row.values()] for row in rows[:most]]
+    columns = list(zip(rows[0], *cells, strict=True))
+    if sys.stdout.isatty():
+        columns = [column for column in columns if any(cell != "" for cell in column[1:])]
+    headings, *shown = zip(*columns, strict=True)
+    print_table([str(heading) for heading in headings], shown)
+    print_more(len(rows), most, hint)
+
+
+def _format_cell(value: object) -> str | int:
+    match value:
+        case None | False:
+            return ""
+        case True:
+            return "yes"
+        case int():
+            return value
+        case float():
+            return f"{value:,.4g}"
+        case datetime():
+            return format_time(value)
+        case _:
+            return str(value)
+
+
 def _print_paragraphs(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
     for name, *values in rows:
         print_text()
@@ -201,8 +239,12 @@ def print_list(heading: str, lines: Sequence[str], most: int | None, hint: str =
         print_text(heading, bold=True)
     for line in lines[:most]:
         print_text(f"  {line}")
-    if most is not None and len(lines) > most:
-        print_text(f"  and {len(lines) - most:,} more{hint}")
+    print_more(len(lines), most, hint)
+
+
+def print_more(number: int, most: int | None, hint: str = "") -> None:
+    if most is not None and number > most:
+        print_text(f"  and {number - most:,} more{hint}")
 
 
 def format_bar(share: float) -> str:
@@ -254,6 +296,10 @@ def format_count(number: int, thing: str) -> str:
     es = "es" if thing.endswith(("s", "sh", "x")) else "s"
     plural = f"{thing[:-1]}ies" if thing.endswith("y") else f"{thing}{es}"
     return f"{number:,} {plural}"
+
+
+def format_time(time: datetime) -> str:
+    return time.astimezone().strftime("%Y-%m-%d %H:%M:%S")
 
 
 def format_usd(dollars: float) -> str:

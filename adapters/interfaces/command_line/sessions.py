@@ -11,8 +11,8 @@ from typing import Any
 from platformdirs import user_data_path
 
 from ....domain.errors import NotFoundError, StorageError
-from ...runtime.idle.server_clock import read_store_time
 from ...runtime.sessions.session_store import SessionStore
+from ...runtime.sessions.store_context import read_store_time
 from ...runtime.sessions.stored_session import StoredSession
 from ...storage.event_log.addresses import hide_passwords, is_postgres, make_absolute
 from ...storage.event_log.database_addresses import has_log_tables

@@ -1,12 +1,12 @@
 """Prints the results of a backtest on a terminal."""
 
-import sys
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 
 from ....domain.backtest.cell import BacktestResult, CellOutcome
 from ....domain.backtest.comparison import Metric, SetupDifference
 from ....domain.backtest.totals import (
+    ControlTotal,
     SetupTotal,
     compute_control_totals,
     compute_totals,
@@ -28,14 +28,11 @@ from ...analysis.backtest.backtest_text import (
 from ..command_line.printing import (
     clip_text,
     format_count,
-    get_width,
     print_list,
-    print_table,
+    print_rows,
     print_text,
 )
 
-_LINE_CELLS = 160
-"""Columns needed to show all figures of a setup in one line."""
 MAX_NAMED_ROWS = 20
 """Rows that are listed; the JSON has them all."""
 _REASON_CHARACTERS = 200
@@ -43,48 +40,10 @@ _REASON_CHARACTERS = 200
 _COMPARED_MEASURES = (Metric.COST, Metric.TOKENS, Metric.REFUSED, Metric.RECALL, Metric.F3)
 """The measures whose differences are printed; the report has the others."""
 
-_Columns = dict[str, Callable[[SetupTotal], str | int]]
-
-
-def _format_cost(total: SetupTotal) -> str:
-    if total.usd is None:
-        return NOT_KNOWN
-    # Marked, because it does not cover all sessions of the line.
-    return format_dollars(total.usd) + ("" if len(total.priced_cells) == len(total.cells) else "*")
-
-
-COST_COLUMNS: _Columns = {
-    "sessions": lambda one: f"{len(one.cells)}/{one.sessions}",
-    "compactions": lambda one: one.sum_field("compactions"),
-    "tokens a call": lambda one: round(one.tokens_per_call or 0),
-    "prompt tokens": lambda one: one.bill.prompt_tokens,
-    "cost": _format_cost,
-    "written again": lambda one: one.bill.rewritten_tokens,
-}
-
-
-FIDELITY_COLUMNS: _Columns = {
-    "R": lambda one: format_part(one.canonical.recall),
-    "C": lambda one: format_part(one.canonical.context),
-    "P": lambda one: format_part(one.canonical.prose),
-    "F3": lambda one: format_part(one.canonical.f3),
-    "hard": lambda one: format_part(divide(one.canonical.hard_hits, one.canonical.hard_stakes)),
-    "files": lambda one: format_part(divide(one.canonical.modified_named, one.canonical.modified)),
-    "constraints": lambda one: format_part(
-        divide(one.canonical.constraints_kept, one.canonical.constraints)
-    ),
-}
-TROUBLE_COLUMNS: _Columns = {
-    "refused": lambda one: one.sum_field("refused"),
-    "broken": lambda one: NOT_KNOWN if _is_by_tokens(one) else one.sum_field("broken"),
-    "futile": lambda one: one.sum_field("futile"),
-    "seconds": lambda one: f"{one.seconds:.1f}",
-}
-
 
 def print_backtest(measured: BacktestResult) -> None:
     """Print by limit the result of each setup, its difference from the first, and the failures."""
-    differences = select_differences(measured)
+    differences = [one for one in select_differences(measured) if one.metric in _COMPARED_MEASURES]
     totals = compute_totals(measured)
     sessions = len({(cell.namespace, cell.session) for cell in measured.cells})
     print_text(
@@ -113,51 +72,86 @@ def print_backtest(measured: BacktestResult) -> None:
 
 
 def _print_totals(totals: Sequence[SetupTotal]) -> None:
-    # Without summary texts, these columns would hold only dashes.
-    kept = {} if all(map(_is_by_tokens, totals)) else FIDELITY_COLUMNS
-    cost = list(COST_COLUMNS.items())
-    parts = [dict(cost[:3]), dict(cost[3:]), kept, TROUBLE_COLUMNS]
-    if not sys.stdout.isatty() or get_width() >= _LINE_CELLS:
-        parts = [COST_COLUMNS | kept | TROUBLE_COLUMNS]
-    for columns in filter(None, parts):
-        print_table(
-            ["policy", *columns],
-            ([total.setup.label, *(of(total) for of in columns.values())] for total in totals),
-        )
+    print_rows([_cost_row(one) for one in totals])
+    # Without summary texts, all of these would be unknown.
+    print_rows([_kept_row(one) for one in totals if not _is_by_tokens(one)])
+    print_rows([_trouble_row(one) for one in totals])
+
+
+def _cost_row(total: SetupTotal) -> dict[str, object]:
+    # Marked, because it does not cover all sessions of the line.
+    mark = "" if len(total.priced_cells) == len(total.cells) else "*"
+    return {
+        "policy": total.setup.label,
+        "tokens a call": round(total.tokens_per_call or 0),
+        "prompt tokens": total.bill.prompt_tokens,
+        "cost": NOT_KNOWN if total.usd is None else format_dollars(total.usd) + mark,
+        "written again": total.bill.rewritten_tokens,
+    }
+
+
+def _kept_row(total: SetupTotal) -> dict[str, object]:
+    scores = total.canonical
+    parts = {
+        "R": scores.recall,
+        "C": scores.context,
+        "P": scores.prose,
+        "F3": scores.f3,
+        "hard": divide(scores.hard_hits, scores.hard_stakes),
+        "files": divide(scores.modified_named, scores.modified),
+        "constraints": divide(scores.constraints_kept, scores.constraints),
+    }
+    return {"policy": total.setup.label} | {name: format_part(of) for name, of in parts.items()}
+
+
+def _trouble_row(total: SetupTotal) -> dict[str, object]:
+    return {
+        "policy": total.setup.label,
+        "sessions": f"{len(total.cells)}/{total.sessions}",
+        "compactions": total.sum_field("compactions"),
+        "refused": total.sum_field("refused"),
+        "broken": NOT_KNOWN if _is_by_tokens(total) else total.sum_field("broken"),
+        "futile": total.sum_field("futile"),
+        "seconds": f"{total.seconds:.1f}",
+    }
 
 
 def _print_controls(measured: BacktestResult, limit: int) -> None:
     controls = [one for one in compute_control_totals(measured) if one.limit == limit]
-    if not controls:
-        return
-    print_text()
-    if not any(one.scores.stakes for one in controls):
+    if controls and not any(one.scores.stakes for one in controls):
         print_text(
-            "nothing was at stake: no call used a fact that would have been hidden at this limit"
+            "\nnothing was at stake: no call used a fact that would have been hidden at this limit"
         )
         return
-    rows = []
-    for one in controls:
-        scores = one.scores
-        hard = divide(scores.hard_hits, scores.hard_stakes)
-        parts = (one.recall, scores.context, scores.prose, scores.f3, hard)
-        budget = NOT_KNOWN if one.budget is None else one.budget
-        rows.append([one.name, budget, *map(format_part, parts)])
-    print_table(["control", "budget", "R", "C", "P", "F3", "hard"], rows)
+    print_rows([_control_row(one) for one in controls], "controls")
+
+
+def _control_row(control: ControlTotal) -> dict[str, object]:
+    scores = control.scores
+    return {
+        "control": control.name,
+        "budget": NOT_KNOWN if control.budget is None else control.budget,
+        "R": format_part(control.recall),
+        "C": format_part(scores.context),
+        "P": format_part(scores.prose),
+        "F3": format_part(scores.f3),
+        "hard": format_part(divide(scores.hard_hits, scores.hard_stakes)),
+    }
 
 
 def _print_differences(differences: Sequence[SetupDifference]) -> None:
-    compared = [one for one in differences if one.metric in _COMPARED_MEASURES]
-    if not compared:
-        return
-    print_text()
-    print_text(f"against {compared[0].against.label}")
-    rows = [
-        [one.setup.label, one.metric.value, format_difference(one), one.verdict.value, one.sessions]
-        for one in compared
+    rows: list[dict[str, object]] = [
+        {
+            "policy": one.setup.label,
+            "in": one.metric.value,
+            "differs by": format_difference(one),
+            "verdict": one.verdict.value,
+            "sessions": one.sessions,
+        }
+        for one in differences
     ]
-    headings = ["policy", "in", "differs by", "verdict", "sessions"]
-    print_table(headings, rows)
+    if rows:
+        print_rows(rows, f"against {differences[0].against.label}")
 
 
 def _print_notes(totals: Sequence[SetupTotal]) -> None:

@@ -23,13 +23,13 @@ from ...runtime.compaction.outcome import CompactionOutcome
 from ..command_line.completion import suggest_policies
 from ..command_line.options import LINEAGE, POLICY_SETTINGS, SESSION, parse_settings
 from ..command_line.outcomes import (
-    explanation_lines,
     explanation_to_json,
+    list_explanation_fields,
+    list_outcome_fields,
     outcome_to_json,
     pricing_to_json,
-    print_outcome,
 )
-from ..command_line.printing import pick, print_answer, print_json, print_text
+from ..command_line.printing import pick, print_answer, print_fields, print_json, print_text
 from ..command_line.sessions import name_to_json, open_call_session
 from ..command_line.verbs import Invocation, NegativeAnswerError, flag, option
 
@@ -94,11 +94,20 @@ def compact(
             }
         )
     else:
-        print_outcome(found.key, lineage, outcome, number, is_served=not prepare)
-        for line in explanation_lines(explanation) if explanation else ():
-            print_text(line)
-        for row, line in enumerate(describe_pricing(pricing) if pricing else ()):
-            print_text(f"{'' if row else 'price':<8} {line}")
+        fields: list[tuple[str, str]] = []
+        if outcome.summary is None:
+            print_text(f"{found.key} was not compacted: {outcome.reason}")
+        else:
+            what = f"compaction {number} on {lineage}" if outcome.compacted else "a dry run"
+            print_text(f"{found.key}: {what}, by {outcome.policy}", bold=True)
+            fields += list_outcome_fields(outcome)
+        fields += list_explanation_fields(explanation) if explanation else ()
+        fields += (("price", line) for line in (describe_pricing(pricing) if pricing else ()))
+        print_fields(fields)
+        if outcome.compacted and prepare:
+            print_text("It is prepared: a loop serves it at the threshold, `cutbank activate` now.")
+        elif outcome.compacted:
+            print_text("`cutbank view` shows what is served, `cutbank recall` shows what left.")
     if outcome.summary is None:
         raise typer.Exit(1)
 

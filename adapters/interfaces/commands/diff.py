@@ -9,12 +9,11 @@ from ....domain.compaction_events import CompactBoundary, Summary
 from ....domain.ranges import Ranges
 from ....projections.lost_facts import LostFact
 from ....projections.view_content import Coordinate
-from ....projections.view_diff import DiffedBlock, ViewDiff
+from ....projections.view_diff import ChangedBlock, DiffedBlock, ViewDiff
 from ...analysis.auditing import diffs
 from ...analysis.auditing.diffs import REFERENCE_SYNTAX
 from ..command_line.options import FULL, HTML, LINEAGE, SESSION, write_session_page
 from ..command_line.printing import (
-    clip_text,
     format_count,
     format_handles,
     format_shares,
@@ -22,6 +21,7 @@ from ..command_line.printing import (
     print_fields,
     print_json,
     print_list,
+    print_rows,
     print_text,
 )
 from ..command_line.sessions import open_call_session
@@ -29,12 +29,6 @@ from ..command_line.verbs import Invocation, argument, option
 from ..command_line.views import format_coordinate, read_place
 
 MAX_LISTED = 20
-_LINE_CELLS = 78
-_KIND_CELLS, _MIN_WORDS_CELLS = 10, 24
-"""Characters of a fact's kind, and minimum characters of its text."""
-_NAME_CELLS = 36
-"""Characters of a name: harnesses name attachments by full path."""
-
 CompactionNumbers = tuple[int | None, ...]
 """The compactions that the old and the new view begin at; None for a view of all of the log."""
 
@@ -86,10 +80,7 @@ def diff_to_json(diff: ViewDiff, numbers: CompactionNumbers) -> dict[str, Any]:
         "tokens_basis": diff.sizes.basis,
         "left": [_block_to_json(block) for block in diff.removed],
         "came": [_block_to_json(block) for block in diff.added],
-        "reshown": [
-            {"handle": f"#{one.position}", **pick(one, "kind tokens_before tokens")}
-            for one in diff.changed
-        ],
+        "reshown": [_change_to_json(block) for block in diff.changed],
         **pick(diff, "stands_for=summarized_blocks without_a_word=unmentioned_blocks"),
         "summary": diff.summary and _summary_to_json(diff.summary),
         "summary_before": diff.summary_before and _summary_to_json(diff.summary_before),
@@ -114,6 +105,10 @@ def _block_to_json(block: DiffedBlock) -> dict[str, Any]:
     return {"handle": f"#{block.position}", **pick(block, "turn kind name tokens line")}
 
 
+def _change_to_json(block: ChangedBlock) -> dict[str, Any]:
+    return {"handle": f"#{block.position}", **pick(block, "kind tokens_before tokens")}
+
+
 def _summary_to_json(summary: Summary) -> dict[str, Any]:
     return {
         **pick(summary, "boundary summariser=summarizer model tokens covers text sections"),
@@ -136,17 +131,16 @@ def _print_diff(diff: ViewDiff, number: int | None, *, most: int | None) -> None
         return
     print_fields(_diff_fields(diff))
     hint = ": --full lists all"
-    shown = [f"#{one.position}: {one.tokens_before:,} -> {one.tokens:,}" for one in diff.changed]
-    print_list("tokens shown of blocks that stay", shown, most, hint)
+    changed = [_change_to_json(block) for block in diff.changed]
+    print_rows(changed, "tokens shown of blocks that stay", most, hint)
     _print_facts("lost", "nowhere in the new view", diff.lost_facts, most)
     _print_facts("gained", "nowhere in the old view", diff.gained_facts, most)
     for what, blocks in (("left", diff.removed), ("came in", diff.added)):
-        heading = f"{format_count(len(blocks), 'block')} {what}"
-        print_list(heading, [_format_block(block) for block in blocks], most, hint)
+        rows = [_block_to_json(block) for block in blocks]
+        print_rows(rows, f"{format_count(len(blocks), 'block')} {what}", most, hint)
     if diff.has_new_summary and diff.summary is not None:
-        lines = diff.summary.text.split("\n")
-        shown = lines if most is None else [clip_text(line, _LINE_CELLS) for line in lines]
-        print_list(f"the summary, by {diff.summary.summarizer}", shown, most, hint)
+        heading = f"the summary, by {diff.summary.summarizer}"
+        print_list(heading, diff.summary.text.split("\n"), most, hint)
 
 
 def _diff_fields(diff: ViewDiff) -> Iterator[tuple[str, str]]:
@@ -182,44 +176,29 @@ def _format_views(diff: ViewDiff, number: int | None) -> str:
 
 
 def _print_facts(what: str, where: str, facts: Sequence[LostFact], most: int | None) -> None:
-    minor = sum(fact.is_minor for fact in facts) if most is not None else 0
-    shown = [fact for fact in facts if not (minor and fact.is_minor)]
-    if not facts:
-        return
+    shown = [fact for fact in facts if most is None or not fact.is_minor]
     kinds = Counter(str(fact.kind) for fact in shown).most_common()
     counts = ", ".join(format_count(number, kind) for kind, number in kinds)
-    heading = f"{what}: {format_count(len(shown), 'fact')} {where}" + f"\n  {counts}" * bool(kinds)
-    lines = [_format_fact(fact) for fact in shown]
-    print_list(heading, lines or ["none but these:"], most, ": --full lists all")
-    if minor:
+    title = f"{what}: {format_count(len(shown), 'fact')} {where}"
+    print_rows([_fact_to_row(fact) for fact in shown], title, most, ": --full lists all")
+    if shown:
+        print_text(f"  in all: {counts}")
+    if minor := len(facts) - len(shown):
         print_text(f"  left out: {minor:,} unused numbers and words of tool calls")
 
 
-def _format_fact(fact: LostFact) -> str:
-    """Return one line; the text is shortened to make room for its location."""
-    about = "; ".join(_fact_details(fact))
-    room = max(_MIN_WORDS_CELLS, _LINE_CELLS - _KIND_CELLS - 5 - len(about))
-    return f"{fact.kind:<{_KIND_CELLS}} {clip_text(fact.text, room)}  {about}".rstrip()
-
-
-def _fact_details(fact: LostFact) -> Iterator[str]:
-    if fact.handles:
-        yield _format_first(fact.handles)
-    if fact.by_user:
-        yield "a user's words"
-    if fact.later_uses:
-        yield f"used again {_format_first(fact.later_uses)}"
-    elif fact.repeated_at is not None:
-        yield f"told again #{fact.repeated_at}"
+def _fact_to_row(fact: LostFact) -> dict[str, object]:
+    return {
+        "fact": fact.text,
+        "kind": fact.kind,
+        "at": _format_first(fact.handles),
+        "by user": fact.by_user,
+        "used again": _format_first(fact.later_uses),
+        "told again": fact.repeated_at and f"#{fact.repeated_at}",
+    }
 
 
 def _format_first(handles: Ranges) -> str:
     """Return `#12`, or `#12 +3` if three more blocks have it."""
-    more = len(handles) - 1
-    return f"#{handles.runs[0][0]}{f' +{more}' if more else ''}"
-
-
-def _format_block(block: DiffedBlock) -> str:
-    name = f" {clip_text(block.name, _NAME_CELLS)}" if block.name else ""
-    top = f"#{block.position} {block.kind}{name}, {format_count(block.tokens, 'token')}"
-    return f"{top}  {clip_text(block.line, max(20, _LINE_CELLS - len(top)))}".rstrip()
+    more = f" +{len(handles) - 1}" if len(handles) > 1 else ""
+    return f"#{handles.runs[0][0]}{more}" if handles else ""

@@ -5,8 +5,7 @@ import logging
 import os
 import sys
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from datetime import datetime
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Literal
 
@@ -15,12 +14,17 @@ import typer
 from ....domain.errors import InvalidSettingError
 from ....projections.read_models.session_row import IdleState
 from ...runtime.idle.idle_status import IdleStatus, get_idle_status
-from ...runtime.idle.notices import WorkerRun, fill_template
-from ..command_line.printing import clip_text, format_count, print_json, print_text
+from ...runtime.idle.notices import WorkerRun
+from ..command_line.printing import (
+    format_count,
+    format_time,
+    print_json,
+    print_rows,
+    print_text,
+)
 from ..command_line.sessions import list_all, open_call_store
 from ..command_line.verbs import Invocation, flag, option
 
-MAX_REASON_CHARACTERS = 160
 RUN_COUNTS = {
     "done": "compacted",
     "passed_over": "left as they are",
@@ -44,20 +48,6 @@ LEFT_REASONS = {
     IdleState.DUE: "they are due, and could not be done now",
 }
 """Reasons why a run did not compact a session, the most common first."""
-SESSION_LINES = {
-    "due_sessions": "{in_use} tokens, since {due_at}; attempts left: {attempts_left}",
-    "running": "since {since}, until {until}|, by {worker}",
-    "prepared_boundaries": "boundary {boundary} of {prepared_at},"
-    " {pre_tokens} -> {post_tokens} tokens",
-    "done_lately": "{done_at}, {pre_tokens} -> {post_tokens} tokens| by {summariser}"
-    "|, ${cost_usd}|, in {took_s} s",
-    "failed_lately": "{failed_at}, {reason}|; again at {next_at}, attempts left: {attempts_left}",
-}
-"""How a session is listed, by the status's field; a part with an unknown value is left out."""
-CHORE_LINE = (
-    "{chore}: {saved_in_all} bytes saved in all|; {outcome} at {last_run}|, {reason}"
-    "|; again at {next_at}"
-)
 
 
 def idle(
@@ -96,14 +86,11 @@ def idle(
         if call.as_json:
             print_json(found.to_json())
         else:
-            for name, lines in _describe_status(found):
-                print_text(name, bold=True)
-                for line in lines:
-                    print_text(f"  {line}")
+            _print_status(found)
         return
     # Slow imports that `--status` does not need.
     from ...runtime.idle.foreground import run_once, run_until_stopped  # noqa: PLC0415 - start-up time
-    from ...runtime.idle.worker_log import WorkerLog, log_to_stderr  # noqa: PLC0415 - start-up time
+    from ...runtime.idle.notices import WorkerLog, log_to_stderr  # noqa: PLC0415 - start-up time
 
     level = logging.DEBUG if verbose else logging.WARNING if quiet else logging.INFO
     with log_to_stderr(log, level):
@@ -147,48 +134,27 @@ def _count_session_states(call: Invocation) -> dict[str, int]:
     )
 
 
-def _describe_status(status: IdleStatus) -> Iterator[tuple[str, list[str]]]:
-    """Yield the heading and the lines of each kind of work, even if there is none."""
+def _print_status(status: IdleStatus) -> None:
+    """Print a line for each kind of work, even if there is none, and a table of its sessions."""
     due = format_count(status.due, "session")
     if status.held_back and status.held_back_until:
-        until = _format_value(status.held_back_until)
-        due += f"; nothing is begun until {until}: {status.held_back}"
+        due += f"; nothing is begun until {format_time(status.held_back_until)}: {status.held_back}"
     elif not status.due and status.next_due:
-        due += f"; the next at {_format_value(status.next_due)}"
-    yield "due", [due, *_list_sessions(status, "due_sessions")]
-    running = format_count(len(status.running), "session")
-    yield "running", [running, *_list_sessions(status, "running")]
-    prepared = f"{status.prepared:,} wait for the threshold"
-    yield "prepared", [prepared, *_list_sessions(status, "prepared_boundaries")]
-    done = f"{status.done:,}, of which {status.done_in_day:,} in 24 hours"
-    yield "done", [done, *_list_sessions(status, "done_lately")]
-    failed = f"{status.failing:,}, of which {status.given_up:,} wait for new activity"
-    yield "failed", [failed, *_list_sessions(status, "failed_lately")]
+        due += f"; the next at {format_time(status.next_due)}"
     allowed = f" of ${status.spend_per_hour:,.2f}" if status.spend_per_hour is not None else ""
-    spent = f"${status.spent_in_hour:,.4f}{allowed} in this hour; ${status.spent:,.4f} in all"
-    yield "spend", [spent]
-    chores = [_fill_in(CHORE_LINE, chore) for chore in status.chores]
-    yield "chores", chores or ["none: they are turned off, or the log is in memory"]
-
-
-def _list_sessions(status: IdleStatus, field: str) -> Iterator[str]:
-    for row in getattr(status, field):
-        named = row["session"]
-        if row["namespace"] != "default":
-            named = f"{row['namespace']}/{named}"
-        if row.get("lineage", "main") != "main":
-            named += f" on {row['lineage']}"
-        yield f"{named}: {_fill_in(SESSION_LINES[field], row)}"
-
-
-def _fill_in(line: str, row: Mapping[str, object]) -> str:
-    return fill_template(line, {name: _format_value(value) for name, value in row.items()})
-
-
-def _format_value(value: object) -> object:
-    match value:
-        case datetime():
-            return value.astimezone().strftime("%Y-%m-%d %H:%M:%S")
-        case str():
-            return clip_text(value, MAX_REASON_CHARACTERS)
-    return value
+    spend = f"${status.spent_in_hour:,.4f}{allowed} in this hour; ${status.spent:,.4f} in all"
+    done = f"{status.done:,}, of which {status.done_in_day:,} in 24 hours"
+    failed = f"{status.failing:,}, of which {status.given_up:,} wait for new activity"
+    no_chores = "" if status.chores else "none: they are turned off, or the log is in memory"
+    parts = {
+        "due": (due, status.due_sessions),
+        "running": (format_count(len(status.running), "session"), status.running),
+        "prepared": (f"{status.prepared:,} wait for the threshold", status.prepared_boundaries),
+        "done": (done, status.done_lately),
+        "failed": (failed, status.failed_lately),
+        "spend": (spend, []),
+        "chores": (no_chores, status.chores),
+    }
+    for name, (line, rows) in parts.items():
+        print_text(f"{name}: {line}".removesuffix(": "), bold=True)
+        print_rows(rows)

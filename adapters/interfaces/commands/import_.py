@@ -3,6 +3,7 @@
 import os
 import signal
 import sys
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import asdict
@@ -38,14 +39,7 @@ from ..command_line.printing import (
 )
 from ..command_line.sessions import open_call_store
 from ..command_line.verbs import Invocation, NegativeAnswerError, argument, flag, option
-from .import_reports import (
-    format_added_blocks,
-    print_file_report,
-    print_file_reports,
-    print_import_report,
-    print_secrets,
-    print_total,
-)
+from .import_reports import print_file, print_totals
 
 
 def import_(
@@ -106,18 +100,14 @@ def import_(
                 for one in chain(refused, every):
                     reports.append(one)
                     if not call.as_json and (verbose or (quiet and one.errors)):
-                        print_file_report(one)
+                        print_file(one)
     except KeyboardInterrupt:
         print_note("what was read is kept: import it again to go on")
         raise
     if call.as_json:
         print_json([asdict(one) for one in reports])
     else:
-        if not (verbose or quiet):
-            print_file_reports(reports)
-        print_total(reports)
-        if report:
-            print_import_report(reports)
+        print_totals(reports, is_listed=verbose or quiet, is_full=report)
     if any(one.errors for one in reports):
         raise typer.Exit(1)
 
@@ -181,31 +171,27 @@ def _follow_paths(
     stop = Event()
     sessions: set[str] = set()
     whole: list[str] = []
-    added = errors = 0
+    counts = Counter[str]()
 
-    def print_file_news(news: FileNews) -> None:
-        nonlocal added, errors
+    def print_news(news: FileNews) -> None:
         sessions.update(news.sessions)
-        added += news.added
-        errors += len(news.errors)
+        counts.update({"new block": news.added, "error": len(news.errors)})
         if call.as_json:
             print_json_line(asdict(news))
         elif news.errors or not quiet:
-            _print_news(news)
+            print_file(news)
         sys.stdout.flush()  # show it immediately
 
-    def note_import(report: FileReport) -> None:
+    def print_import(report: FileReport) -> None:
         whole.append(report.format or "")
-        sessions, errors = tuple(report.sessions), tuple(report.errors)
-        counts = (report.entries, report.added)
-        print_file_news(FileNews(report.path, report.format or "", sessions, *counts, errors))
+        parts = (tuple(report.sessions), report.entries, report.added, tuple(report.errors))
+        print_news(FileNews(report.path, whole[-1], *parts))
 
-    def ready() -> None:
+    def print_start() -> None:
         if whole:
             formats = ", ".join(dict.fromkeys(whole))
-            print_note(
-                f"{format_count(len(whole), 'transcript')} of {formats} imported, and not followed"
-            )
+            files = format_count(len(whole), "transcript")
+            print_note(f"{files} of {formats} imported, and not followed")
         print_note(f"following {', '.join(map(str, paths))}: Ctrl-C ends it")
 
     with open_call_store(call, creates=True) as store, _stop_on_signals(stop):
@@ -213,18 +199,16 @@ def _follow_paths(
             store,
             paths,
             namespace=call.namespace,
-            heard=print_file_news,
-            imported=note_import,
+            heard=print_news,
+            imported=print_import,
             redacts=redacts,
         )
-        follower.follow(stop, ready)
+        follower.follow(stop, print_start)
     every = list(follower.reports.values())
-    if not call.as_json:
-        print_secrets(every)
-        if reports:
-            print_import_report(every)
-    blocks = f"{format_count(added, 'new block')} in {format_count(len(sessions), 'session')}"
-    print_note(f"{blocks}, {format_count(errors, 'error')}")
+    if not call.as_json and (reports or any(one.redacted for one in every)):
+        print_totals(every, is_listed=True, is_full=reports)
+    blocks, errors = (format_count(counts[name], name) for name in ("new block", "error"))
+    print_note(f"{blocks} in {format_count(len(sessions), 'session')}, {errors}")
 
 
 @contextmanager
@@ -243,11 +227,3 @@ def _stop_on_signals(stop: Event) -> Iterator[None]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-
-
-def _print_news(news: FileNews) -> None:
-    names = ", ".join(news.sessions[:3]) + (" ..." if len(news.sessions) > 3 else "")
-    rewritten = ", rewritten" if news.again else ""
-    print_text(f"{news.path}: {news.format}{rewritten}, {format_added_blocks(news)} in {names}")
-    for error in news.errors:
-        print_text(f"    {error}")

@@ -1,130 +1,101 @@
-"""Prints reports of imported files."""
+"""Prints what became of imported files."""
 
 from collections import Counter
 from collections.abc import Iterable
 
 from ...runtime.following.live_file import FileNews
-from ...runtime.importing.file_import import NOT_A_TRANSCRIPT, UNCHANGED
+from ...runtime.importing.file_import import UNCHANGED
 from ...transcripts.reports import FileReport
-from ..command_line.printing import format_count, print_list, print_table, print_text
+from ..command_line.printing import INDENT, format_count, print_list, print_rows, print_text
 
-MAX_PROBLEMS = 5
+MAX_ERRORS = 5
 
 
-def print_file_report(report: FileReport) -> None:
-    """Print a line for a file and for each of its problems; nothing if it was skipped."""
-    names = ", ".join(report.sessions[:3]) + (" ..." if len(report.sessions) > 3 else "")
-    if report.format and not report.passed:
+def print_file(file: FileReport | FileNews) -> None:
+    """Print a line for a file that was read, and one for each of its problems."""
+    is_report = isinstance(file, FileReport)
+    if file.format and not (is_report and file.passed):
+        rewritten = ", rewritten" if not is_report and file.again else ""
+        blocks = f"{format_count(file.added, 'new block')} of {format_count(file.entries, 'entry')}"
+        names = ", ".join(file.sessions[:3]) + (" ..." if len(file.sessions) > 3 else "")
         where = f" in {names}" if names else ""
-        print_text(f"{report.path}: {report.format}, {format_added_blocks(report)}{where}")
-    for kind, count in report.unknown.items():
-        print_text(f"    {count:,} of the unknown type {kind} are kept as notes")
-    for error in report.errors:
-        print_text(f"    {error}" if report.format else error)
-    if report.format and not report.complete:
-        print_text("    it was not read to its end: import it again to go on")
+        print_text(f"{file.path}: {file.format}{rewritten}, {blocks}{where}")
+    problems = list(file.errors)
+    if is_report:
+        problems += [f"{count:,} of unknown type {kind}" for kind, count in file.unknown.items()]
+        if file.format and not file.complete:
+            problems.append("it was not read to its end: import it again to go on")
+    for problem in problems:
+        print_text(f"{INDENT}{problem}" if file.format else problem)
 
 
-def format_added_blocks(report: FileReport | FileNews) -> str:
-    """Return e.g. `2 new blocks of 3 entries`."""
-    return f"{format_count(report.added, 'new block')} of {format_count(report.entries, 'entry')}"
+def print_totals(reports: Iterable[FileReport], *, is_listed: bool, is_full: bool) -> None:
+    """Print the totals of all files, after a table by format if they were not listed.
 
-
-def print_file_reports(reports: list[FileReport]) -> None:
-    """Print one file's report, or a table of formats and the first problems of several files."""
-    read = [report for report in reports if not report.passed]
-    if len(read) < 2:
-        for report in read:
-            print_file_report(report)
-        return
-    print_table(
-        ("format", "files", "sessions", "new blocks", "kept as notes", "errors"),
-        [
-            (
-                name,
-                len(its),
-                len({session for report in its for session in report.sessions}),
-                sum(report.added for report in its),
-                sum(sum(report.unknown.values()) for report in its),
-                sum(len(report.errors) for report in its),
-            )
-            for name, its in _group_by_format(read, "(unknown)").items()
-        ],
-    )
-    broken = [report for report in read if not report.complete and report.format]
-    errors = [error for report in read for error in report.errors]
-    again = "was not read to its end: import it again to go on"
-    print_list("errors", errors, MAX_PROBLEMS, ": -v shows all")
-    print_list("unfinished", [f"{report.path} {again}" for report in broken], None)
-
-
-def print_total(reports: list[FileReport]) -> None:
-    """Print a line for all files, and one for each group of skipped files."""
-    read = [report for report in reports if not report.passed]
+    Args:
+        reports: Of all files, also of those that were passed over.
+        is_listed: Whether each file was printed already.
+        is_full: Whether to print what became of all entries.
+    """
+    every = list(reports)
+    read = [report for report in every if not report.passed]
+    if len(read) == 1 and not is_listed:
+        print_file(read[0])
+    if is_full or (len(read) > 1 and not is_listed):
+        _print_formats(read)
     if len(read) > 1:
-        added = sum(report.added for report in read)
+        errors = [error for report in read for error in report.errors]
+        if not (is_listed or is_full):
+            print_list("errors", errors, MAX_ERRORS, ": -v shows all")
+            broken = [one.path for one in read if one.format and not one.complete]
+            print_list("not read to the end: import them again to go on", broken, None)
         sessions = {name for report in read for name in report.sessions}
-        errors = sum(len(report.errors) for report in read)
-        blocks = f"{format_count(added, 'new block')} in {format_count(len(sessions), 'session')}"
-        print_text(f"{format_count(len(read), 'file')}: {blocks}, {format_count(errors, 'error')}")
-    passed = Counter(report.passed for report in reports)
-    if count := passed[UNCHANGED]:
-        said = "has not changed since it was" if count == 1 else "have not changed since they were"
-        print_text(f"{format_count(count, 'file')} {said} imported (--again reads all)")
-    if count := passed[NOT_A_TRANSCRIPT]:
-        said = "is not a transcript" if count == 1 else "are not transcripts"
-        print_text(f"{format_count(count, 'file')} {said}")
-    print_secrets(reports)
-
-
-def print_secrets(reports: Iterable[FileReport]) -> None:
-    if secrets := sum(len(places) for one in reports for places in one.redacted.values()):
+        added = format_count(sum(report.added for report in read), "new block")
+        where = format_count(len(sessions), "session")
+        total = f"{added} in {where}, {format_count(len(errors), 'error')}"
+        print_text(f"{format_count(len(read), 'file')}: {total}")
+    for why, count in Counter(report.passed for report in every if report.passed).items():
+        hint = " (--again reads all)" if why == UNCHANGED else ""
+        print_text(f"{format_count(count, 'file')} passed over: {why}{hint}")
+    if secrets := sum(len(places) for one in every for places in one.redacted.values()):
         print_text(f"{format_count(secrets, 'secret')} left out (--report says where)")
+    if is_full:
+        print_rows(_list_details(read), "what was left out, or kept as it was", None)
+        print_list("errors", [error for report in read for error in report.errors], None)
 
 
-def print_import_report(reports: Iterable[FileReport]) -> None:
-    read = [report for report in reports if report.format and not report.passed]
-    groups = _group_by_format(read, "")
-    if groups:
-        print_text()
-        print_table(
-            ("format", "files", "entries", "imported", "skipped", "unknown", "error"),
-            [(name, len(its), *_sum_outcomes(its)) for name, its in groups.items()],
-        )
-    for name, its in groups.items():
-        skipped = sum((Counter(report.skipped) for report in its), Counter[str]())
-        _print_counts(f"{name}: skipped, for", skipped.most_common())
-        unknown = sum((Counter(report.unknown) for report in its), Counter[str]())
-        first: dict[str, str] = {}
-        for report in its:
-            first = report.unknown_at | first
-        _print_counts(
-            f"{name}: of unknown types, kept as notes; the first of each",
-            [(f"{kind}  {first[kind]}", count) for kind, count in unknown.most_common()],
-        )
-        errors = [error for report in its for error in report.errors]
-        print_list(f"{name}: errors", errors, None)
-        secrets = [
-            (f"{kind}  {place}", count)
-            for report in its
-            for kind, places in report.redacted.items()
-            for place, count in Counter(places).items()
-        ]
-        _print_counts(f"{name}: secrets that were left out", secrets)
-
-
-def _group_by_format(reports: Iterable[FileReport], unknown: str) -> dict[str, list[FileReport]]:
+def _print_formats(reports: list[FileReport]) -> None:
     groups: dict[str, list[FileReport]] = {}
     for report in reports:
-        groups.setdefault(report.format or unknown, []).append(report)
-    return groups
+        groups.setdefault(report.format or "(unknown)", []).append(report)
+    rows = []
+    for name, group in groups.items():
+        ended = sum((Counter(report.ended) for report in group), Counter[str]())
+        row: dict[str, object] = {
+            "format": name,
+            "files": len(group),
+            "new blocks": sum(report.added for report in group),
+            "entries": sum(report.entries for report in group),
+        }
+        rows.append(row | {end: ended[end] for end in ("imported", "skipped", "unknown", "error")})
+    print_rows(rows)
 
 
-def _sum_outcomes(reports: list[FileReport]) -> list[int]:
-    outcomes = ("imported", "skipped", "unknown", "error")
-    ended = sum((Counter(report.ended) for report in reports), Counter[str]())
-    return [sum(report.entries for report in reports), *(ended[one] for one in outcomes)]
-
-
-def _print_counts(heading: str, counts: list[tuple[str, int]]) -> None:
-    print_list(heading, [f"{count:>9,}  {what}" for what, count in counts], None)
+def _list_details(reports: list[FileReport]) -> list[dict[str, object]]:
+    """Return a row for each reason to skip entries, each unknown type and each kind of secret."""
+    counts = Counter[tuple[str, str, str]]()
+    first: dict[tuple[str, str, str], str] = {}
+    for report in reports:
+        parts = {"skipped": report.skipped, "unknown": report.unknown}
+        for what, found in parts.items():
+            for kind, count in found.items():
+                key = (report.format or "", what, kind)
+                counts[key] += count
+                first.setdefault(key, report.unknown_at.get(kind, "") if what == "unknown" else "")
+        for kind, places in report.redacted.items():
+            for place, count in Counter(places).items():
+                counts[(report.format or "", "secret", f"{kind} at {place}")] += count
+    return [
+        {"format": key[0], "what": key[1], "kind": key[2], "count": count, "first": first.get(key)}
+        for key, count in counts.most_common()
+    ]

@@ -12,11 +12,11 @@ from ...runtime.sessions.block_lookup import RecalledBlock
 from ..command_line.blocks import (
     BlockLog,
     LoggedBlock,
-    block_status_marks,
     block_to_json,
     format_block_body,
     format_block_heading,
     format_refusal,
+    list_marks,
     parse_handle,
     parse_handles,
     placed_to_json,
@@ -149,7 +149,8 @@ def _print_log(log: BlockLog, blocks: Iterable[LoggedBlock], *, brief: bool) -> 
         if one.turn != turn:
             turn = one.turn
             print_text(f"\nturn {turn}" if turn else "\nbefore the first turn", bold=True)
-        top = format_block_heading(one.position, one.block, block_status_marks(one), brief=brief)
+        marks = list_marks(one.block, one.status, pending=one.pending, is_open=one.is_open)
+        top = format_block_heading(one.position, one.block, marks, brief=brief)
         if brief:
             print_brief(top, one.block.text)
         else:

@@ -3,10 +3,10 @@
 import re
 import shlex
 from collections.abc import Iterator
-from itertools import groupby
 from pathlib import Path
 from typing import Any
 
+from ....domain.ranges import Ranges
 from ....projections.replay.replay import ReplayCompaction, ReplayedCall
 from ...analysis.replaying import run_replay
 from ...analysis.replaying.deciders import NO_POLICY, RECORDED_POLICY, REPLAY_SUMMARIZERS
@@ -15,21 +15,18 @@ from ..command_line.completion import suggest_policies
 from ..command_line.options import POLICY_SETTINGS, SESSION, parse_settings
 from ..command_line.outcomes import describe_repair, repair_to_json
 from ..command_line.printing import (
-    clip_text,
     format_count,
     format_handles,
     pick,
+    print_fields,
     print_json,
     print_note,
+    print_rows,
     print_text,
     show_progress,
 )
 from ..command_line.sessions import open_call_session
 from ..command_line.verbs import Invocation, flag, option
-
-_LABEL_CELLS = 10
-_REASON_CHARACTERS = 110
-"""Characters shown of a reason; the JSON has all of it."""
 
 _DECISIONS = {
     NO_POLICY: "never compacted",
@@ -143,16 +140,19 @@ def _compaction_to_json(one: ReplayCompaction) -> dict[str, Any]:
 
 
 def print_replay(replay: Replay) -> None:
-    for line in _call_lines(replay):
-        print_text(line)
     calls = format_count(len(replay.calls), "call") if replay.calls else "no model was called"
     decisions = _DECISIONS.get(replay.policy, f"compacted by {replay.policy}")
     print_text(f"{replay.session}: {calls}, {decisions}", bold=True)
-    for label, line in _total_lines(replay):
-        print_text(f"{label:<{_LABEL_CELLS}}{line}")
+    print_fields(_total_fields(replay))
+    rows = [_compaction_row(sent, one) for sent in replay.calls for one in sent.compactions]
+    print_rows(rows, "compactions")
+    print_rows(_list_futile_calls(replay), "calls where nothing could leave")
+    if replay.lineage:
+        print_text(f"\nIt is stored as the lineage {replay.lineage}; to see it:")
+        print_text(shlex.join(["cutbank", "view", replay.session, "--lineage", replay.lineage]))
 
 
-def _total_lines(replay: Replay) -> Iterator[tuple[str, str]]:
+def _total_fields(replay: Replay) -> Iterator[tuple[str, str]]:
     yield "limit", f"{format_count(replay.limit, 'token')} ({replay.limit_source.phrase})"
     if not replay.calls:
         return
@@ -168,9 +168,6 @@ def _total_lines(replay: Replay) -> Iterator[tuple[str, str]]:
         yield "summaries", by + (f"; {fallbacks:,} stood in for another" if fallbacks else "")
     if replay.refused_count:
         yield "refused", f"{format_count(replay.refused_count, 'prompt')} over the limit"
-    if replay.lineage:
-        yield "stored", f"as the lineage {replay.lineage}; to see it:"
-        yield "", shlex.join(["cutbank", "view", replay.session, "--lineage", replay.lineage])
 
 
 def _describe_measure(replay: Replay) -> str:
@@ -185,48 +182,38 @@ def _describe_measure(replay: Replay) -> str:
     )
 
 
-def _call_lines(replay: Replay) -> Iterator[str]:
-    """Yield lines; consecutive calls with the same text share one."""
-    for alike, calls in groupby(replay.calls, key=_comparison_key):
-        group = list(calls)
-        if not alike:
-            continue
-        first, last = group[0].call.number, group[-1].call.number
-        named = f"call {first:,}" if first == last else f"calls {first:,}-{last:,}"
-        line, *others = _describe_call(group[0])
-        yield f"{named}: {line}"
-        yield from (f"{'':<{_LABEL_CELLS}}{line}" for line in others)
+def _compaction_row(sent: ReplayedCall, one: ReplayCompaction) -> dict[str, object]:
+    boundary, summary = one.boundary, one.summary
+    repairs = [describe_repair(repair) for repair in one.repairs]
+    return {
+        "call": sent.call.number,
+        "trigger": boundary.trigger,
+        "at": f"#{sent.call.last_seen_position}",
+        "before": boundary.pre_tokens,
+        "after": boundary.post_tokens,
+        "kept from": f"#{boundary.first_kept}",
+        "left": format_handles(one.left),
+        "trims": len(boundary.trims) or None,
+        "summary": summary and f"{summary.tokens:,} by {summary.summarizer}",
+        "remarks": "; ".join([*repairs, *one.refused_drafts]),
+    }
 
 
-def _comparison_key(sent: ReplayedCall) -> tuple[str, ...]:
-    """Return the text about a call, without numbers that differ between futile calls."""
-    said = tuple(_describe_call(sent))
-    return said if sent.compactions else tuple(_NUMBER.sub("0", line) for line in said)
-
-
-def _describe_call(sent: ReplayedCall) -> Iterator[str]:
-    for compacted in sent.compactions:
-        yield from _describe_compaction(sent, compacted)
-    for one in sent.futile:
+def _list_futile_calls(replay: Replay) -> list[dict[str, object]]:
+    """Return a row for all calls with the same reason, but for the numbers in it."""
+    calls: dict[str, list[int]] = {}
+    rows: dict[str, dict[str, object]] = {}
+    for sent in replay.calls:
         # Leave out details such as block sizes.
-        reason = one.reason.partition("; ")[0].partition(" (")[0]
-        yield f"{one.trigger}: {clip_text(reason, _REASON_CHARACTERS)}"
-    if sent.is_refused:
-        yield "refused: the prompt is larger than the limit"
-
-
-def _describe_compaction(sent: ReplayedCall, compacted: ReplayCompaction) -> Iterator[str]:
-    boundary, summary, left = compacted.boundary, compacted.summary, compacted.left
-    yield (
-        f"{boundary.trigger} at #{sent.call.last_seen_position}: {boundary.pre_tokens:,} -> "
-        f"{boundary.post_tokens:,} tokens, kept from #{boundary.first_kept} on"
-    )
-    gone = f"{format_count(len(left), 'block')}: {format_handles(left)}" if left else "no block"
-    trims = len(boundary.trims)
-    yield f"left {gone}" + (f"; {format_count(trims, 'result')} shortened" if trims else "")
-    if summary is not None:
-        yield f"in its place a summary by {summary.summarizer}, {summary.tokens:,} tokens"
-    for repair in compacted.repairs:
-        yield f"repaired {describe_repair(repair)}"
-    for complaint in compacted.refused_drafts:
-        yield f"it stood in for another: {complaint}"
+        why = "; ".join(
+            f"{one.trigger}: {one.reason.partition('; ')[0].partition(' (')[0]}"
+            for one in sent.futile
+        )
+        if why or sent.is_refused:
+            alike = f"{_NUMBER.sub('0', why)} {sent.is_refused}"
+            calls.setdefault(alike, []).append(sent.call.number)
+            rows.setdefault(alike, {"refused": sent.is_refused, "why": why})
+    return [
+        {"calls": str(Ranges.of(calls[alike])).replace("#", ""), **row}
+        for alike, row in rows.items()
+    ]

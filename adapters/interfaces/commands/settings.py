@@ -15,6 +15,7 @@ from ...settings.load_settings import find_settings_file, load_settings
 from ...settings.policy_catalog import find_package, list_policies, list_unusable
 from ...settings.section import hide_keys
 from ..command_line.printing import (
+    INDENT,
     clip_text,
     pick,
     print_answer,
@@ -48,7 +49,8 @@ def settings(
         print_json(document | {"settings": [_row_to_json(row) for row in rows]})
     else:
         print_text(f"{place}" + ("" if place.exists() else " (not there; `--example` prints one)"))
-        _print_rows(rows)
+        for row in rows:
+            _print_setting(row)
 
 
 def _row_to_json(row: ListedSetting) -> dict[str, Any]:
@@ -63,14 +65,12 @@ def _row_to_json(row: ListedSetting) -> dict[str, Any]:
     }
 
 
-def _print_rows(rows: list[ListedSetting]) -> None:
-    cells = [(row.name, _format_listed(row), _format_origin(row)) for row in rows]
-    wide_name, wide_value = (max(len(cell[at]) for cell in cells) for at in (0, 1))
-    for row, (name, value, origin) in zip(rows, cells, strict=True):
-        is_set = row.origin.file is not None or row.origin.variable is not None
-        print_text()
-        print_text(f"{name:{wide_name}}  {value:{wide_value}}  {origin}".rstrip(), bold=is_set)
-        print_text(f"    {row.about.help}")
+def _print_setting(row: ListedSetting) -> None:
+    is_set = row.origin.file is not None or row.origin.variable is not None
+    # The folder of the file is printed above all settings.
+    origin = Path(row.origin.file).name if row.origin.file else str(row.origin)
+    print_text(f"\n{row.name} = {_format_listed(row)} ({origin})", bold=is_set)
+    print_text(f"{INDENT}{row.about.help}")
 
 
 def _format_listed(row: ListedSetting) -> str:
@@ -79,13 +79,6 @@ def _format_listed(row: ListedSetting) -> str:
         return f"{NO_VALUE} ({unit})" if unit else NO_VALUE
     text = row.value if isinstance(row.value, str) else json.dumps(row.value, ensure_ascii=False)
     return clip_text(hide_keys(text) + (f" {unit}" if unit else ""), MAX_VALUE_CHARACTERS)
-
-
-def _format_origin(row: ListedSetting) -> str:
-    """Return the origin without the folder, which is printed above all settings."""
-    if row.origin.file is None:
-        return str(row.origin)
-    return Path(row.origin.file).name
 
 
 def policies(call: Invocation) -> None:

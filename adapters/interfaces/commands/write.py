@@ -9,6 +9,7 @@ from typing import Any
 from ....domain.blocks import AnyBlock, Block
 from ....domain.errors import InvalidSettingError
 from ....domain.ranges import Ranges
+from ...runtime.sessions.rest import schedule_wake
 from ...runtime.sessions.stored_session import StoredSession
 from ..command_line.blocks import BlockLog, find_position, parse_blocks, parse_handles, parse_json
 from ..command_line.options import (
@@ -19,7 +20,7 @@ from ..command_line.options import (
     parse_span,
     read_input_text,
 )
-from ..command_line.printing import pick, print_answer
+from ..command_line.printing import format_time, pick, print_answer
 from ..command_line.sessions import name_to_json, open_call_session
 from ..command_line.verbs import Invocation, argument, flag, option
 
@@ -72,7 +73,7 @@ def pin(call: Invocation, session: str = SESSION, handle: list[str] = HANDLES) -
 def unpin(call: Invocation, session: str = SESSION, handle: list[str] = HANDLES) -> None:
     """Let pinned blocks leave the view again."""
     what = "may leave the view again from the next boundary on"
-    _change_blocks(call, session, handle, StoredSession.unpin, what)
+    _change_blocks(call, session, handle, partial(StoredSession.pin, keep=False), what)
 
 
 def hide(
@@ -133,13 +134,12 @@ def wake(
         moment = None if cancel else _parse_wake_time(now, at, after)
         if moment is not None and moment <= now:
             raise InvalidSettingError(f"{moment.isoformat(timespec='seconds')} is past: say when")
-        found.schedule_wake(moment, reason)
+        schedule_wake(found, moment, reason)
         position = found.position
     if moment is None:
         line = f"{found.key} waits for no moment any more"
     else:
-        when = moment.astimezone().strftime("%Y-%m-%d %H:%M:%S")
-        line = f"{found.key} goes on at {when}; until then it is not idle"
+        line = f"{found.key} goes on at {format_time(moment)}; until then it is not idle"
     at_utc = moment.astimezone(UTC).isoformat() if moment else None
     print_answer(
         call.as_json, name_to_json(found) | {"wake_at": at_utc, "position": position}, line

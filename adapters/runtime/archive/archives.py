@@ -16,11 +16,11 @@ from ....domain.session_events import BlockAppended, ToolCalled, ToolReturned
 from ...storage.event_log.database_addresses import make_environment
 from ...storage.event_log.event_store import EventStore
 from ...storage.event_log.storage_errors import translate_storage_errors
+from ...storage.private_files import open_new_path
 from ...storage.sqlite.sqlite_schema import LOG_APPLICATION_ID
 from ...storage.sqlite.wal_mode import SQLITE_MAGIC
 from ...transcripts.formats.catalog import ARCHIVE_FORMAT
 from ...transcripts.reports import ExportReport, FileReport
-from ..exporting.new_file import open_new_path
 from ..sessions.session_log import list_logs
 from ..sessions.session_store import SessionStore
 from ..sessions.stored_session import StoredSession

@@ -36,13 +36,8 @@ from ....projections.planned_compaction import (
 from ...storage.event_log.event_store import EventStore
 from ...storage.view_reader import ViewReader
 from ..telemetry.activation import make_compaction_watch
-from .cancellation import Cancellation
-from .event_sink import (
-    CompactionEventSink,
-    Notify,
-    ignore_event,
-    of_boundary,
-)
+from .background import Cancellation
+from .event_sink import CompactionEventSink, Notify, ignore_event, make_boundary_message
 from .lineage_writer import LineageWriter
 from .options import CompactionRequest
 from .outcome import (
@@ -52,7 +47,7 @@ from .outcome import (
     make_outcome,
     make_stored_outcome,
 )
-from .snapshot import SessionSnapshot
+from .snapshot import PreparedView, SessionSnapshot
 from .summary_chain import AcceptedDraft, SummaryChain, UnwrittenError
 
 NON_FAILURES = (
@@ -123,7 +118,11 @@ class Compactor:
             if isinstance(planned, Window):
                 return make_idle_outcome(request, planned)
             sink = self._begin_events(listeners, request, planned)
-            request, planned = self._apply_hooks(sink, request, planned)
+            instructions = sink.ask_hooks()
+            if instructions != request.instructions:
+                request = replace(request, instructions=instructions)
+                material = replace(planned.material, instructions=instructions)
+                planned = replace(planned, material=material)
             request_version = self.decisions.record_request(request, planned)
         except Exception as error:  # a user's policy may raise anything
             if request.by is not None and not isinstance(error, NON_FAILURES):
@@ -188,14 +187,42 @@ class Compactor:
         """
         details["trigger"] = trigger
         boundary = self.decisions.activate(prepared, trigger)
-        message = of_boundary(self.reader.key, self.reader.read_boundary(boundary)[0])
+        message = make_boundary_message(self.reader.key, self.reader.read_boundary(boundary)[0])
         self._make_sink().notify_served(message, boundary=boundary, **details)
         return boundary
 
-    def drop(self, prepared: int, reason: str, **details: Any) -> None:
-        """Give up a prepared boundary unless another process has served or replaced it."""
-        if self.decisions.drop(prepared, reason):
-            self.notify(CompactionEventKind.DROPPED, boundary=prepared, reason=reason, **details)
+    def prepare(self, request: CompactionRequest, cancellation: Cancellation) -> str | None:
+        """Record a boundary for a later activation; return why it could not, None if it did."""
+        futile = self.decisions.read_state().futile
+        try:
+            outcome = self.compact(request, cancellation)
+        except NothingToCompactError as nothing:
+            self.note_futile(nothing, futile)
+            return str(nothing)
+        except (CompactionVetoedError, LeaseHeldError) as error:
+            return str(error)
+        return None if outcome.compacted else outcome.reason
+
+    def serve(self, coming: PreparedView) -> bool:
+        """Serve the prepared view if it fits, or drop it; return whether it was served.
+
+        Raises StalePlanError if another process decided at the same moment.
+        """
+        prepared, summary = coming.boundary.originator_version, coming.history.summary
+        details: dict[str, Any] = {
+            "trigger": coming.request.trigger,
+            "policy": coming.boundary.policy,
+            "summarizer": summary.summarizer if summary else None,
+            "before": ViewStats(coming.now.used_tokens, len(coming.snapshot.view.entries)),
+        }
+        if coming.misfit is None:
+            after = ViewStats(coming.window.used_tokens, len(coming.history.entries))
+            self.activate(prepared, **details, after=after)
+        elif self.decisions.drop(prepared, coming.misfit):
+            self.notify(
+                CompactionEventKind.DROPPED, boundary=prepared, reason=coming.misfit, **details
+            )
+        return coming.misfit is None
 
     def note_futile(self, error: NothingToCompactError, known: int) -> None:
         """Record that nothing can be gained, unless it is known by now to another position."""
@@ -207,19 +234,6 @@ class Compactor:
         reverted = self.decisions.revert()
         self.notify(CompactionEventKind.REVERTED, boundary=reverted)
         return reverted
-
-    def _apply_hooks(
-        self, sink: CompactionEventSink, request: CompactionRequest, planned: PlannedCompaction
-    ) -> tuple[CompactionRequest, PlannedCompaction]:
-        answer = sink.ask_hooks()
-        if answer.veto is not None:
-            raise CompactionVetoedError(f"a hook vetoed the compaction: {answer.veto}")
-        if answer.instructions == request.instructions:
-            return request, planned
-        return (
-            replace(request, instructions=answer.instructions),
-            replace(planned, material=replace(planned.material, instructions=answer.instructions)),
-        )
 
     def _carry_out(
         self,
@@ -381,7 +395,7 @@ class Compactor:
         sink.notify(CompactionEventKind.RECORDED)
         if request.activate:
             sink.notify_served(
-                of_boundary(self.reader.key, self.reader.read_boundary(boundary)[0]),
+                make_boundary_message(self.reader.key, self.reader.read_boundary(boundary)[0]),
                 describe_pruning(request.policy, planned.window, gone),
             )
 

@@ -4,10 +4,11 @@ import logging
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
-from uuid import UUID, uuid5
+from uuid import uuid5
 
 from ....domain.compaction_events import CompactBoundary, Trigger
 from ....domain.context_limit import PruningResult, Utilization
+from ....domain.errors import CompactionVetoedError
 from ....domain.hooks import CompactionEvent, CompactionEventKind, Listener, Veto
 from ....domain.policies.weighed_messages import WeighedMessages
 
@@ -51,17 +52,20 @@ class CompactionEventSink:
                     answers.append(answer)
         return answers
 
-    def ask_hooks(self) -> Veto:
-        """Return all instructions, joined, and the first veto."""
-        wishes, veto = [self._so_far.instructions], None
-        for answer in self.notify(CompactionEventKind.PRE_COMPACT):
-            wishes.append(answer.instructions)
-            veto = veto if veto is not None else answer.veto
+    def ask_hooks(self) -> str | None:
+        """Return the instructions of the request and of all hooks, joined.
+
+        Raises CompactionVetoedError if a hook forbids the compaction.
+        """
+        wishes = [self._so_far.instructions]
+        answers = self.notify(CompactionEventKind.PRE_COMPACT)
+        wishes += [answer.instructions for answer in answers]
         together = "\n".join(wish for wish in wishes if wish) or None
         self.add(instructions=together)
-        if veto is not None:
-            self.notify(CompactionEventKind.REJECTED, reason=f"vetoed: {veto}")
-        return Veto(instructions=together, veto=veto)
+        if vetoes := [answer.veto for answer in answers if answer.veto is not None]:
+            self.notify(CompactionEventKind.REJECTED, reason=f"vetoed: {vetoes[0]}")
+            raise CompactionVetoedError(f"a hook vetoed the compaction: {vetoes[0]}")
+        return together
 
     def notify_served(
         self, message: dict[str, Any], pruned: PruningResult | None = None, **details: Any
@@ -93,44 +97,18 @@ def said_trigger(trigger: Trigger | None) -> str:
     return "manual" if trigger is Trigger.MANUAL else "auto"
 
 
-def compact_boundary(
-    session: str, *, lineage: UUID, boundary: int, trigger: Trigger | None, pre_tokens: int
-) -> dict[str, Any]:
+def make_boundary_message(session: str, boundary: CompactBoundary) -> dict[str, Any]:
     """Return the message for a boundary that begins to be served (SDKCompactBoundaryMessage)."""
     return {
         "type": "system",
         "subtype": "compact_boundary",
-        "compact_metadata": {"trigger": said_trigger(trigger), "pre_tokens": pre_tokens},
-        "uuid": str(uuid5(lineage, str(boundary))),
+        "compact_metadata": {
+            "trigger": said_trigger(boundary.trigger),
+            "pre_tokens": boundary.pre_tokens,
+        },
+        "uuid": str(uuid5(boundary.originator_id, str(boundary.originator_version))),
         "session_id": session,
     }
-
-
-def of_boundary(session: str, boundary: CompactBoundary) -> dict[str, Any]:
-    return compact_boundary(
-        session,
-        lineage=boundary.originator_id,
-        boundary=boundary.originator_version,
-        trigger=boundary.trigger,
-        pre_tokens=boundary.pre_tokens,
-    )
-
-
-def pre_compact(
-    session: str, trigger: Trigger | None, custom_instructions: str | None
-) -> dict[str, Any]:
-    """Return a hook's input before a summary is written (PreCompactHookInput)."""
-    return {
-        "session_id": session,
-        "hook_event_name": "PreCompact",
-        "trigger": said_trigger(trigger),
-        "custom_instructions": custom_instructions,
-    }
-
-
-def session_start(session: str) -> dict[str, Any]:
-    """Return a hook's input when the session goes on (SessionStartHookInput)."""
-    return {"session_id": session, "hook_event_name": "SessionStart", "source": "compact"}
 
 
 def context_warning(utilization: Utilization) -> dict[str, Any]:
@@ -143,15 +121,15 @@ def context_warning(utilization: Utilization) -> dict[str, Any]:
     }
 
 
-def context_pruned(pruned: PruningResult, *, as_shipped: bool = False) -> dict[str, Any]:
-    """Return the message that messages have left; as shipped, it omits the freed tokens."""
-    told = {
+def context_pruned(pruned: PruningResult) -> dict[str, Any]:
+    """Return the message that messages have left."""
+    return {
         "type": "context_pruned",
         "messages_removed": pruned.messages,
         "utilization_before": pruned.before.share,
         "utilization_after": pruned.after.share,
+        "tokens_freed": pruned.tokens,
     }
-    return told if as_shipped else {**told, "tokens_freed": pruned.tokens}
 
 
 def tool_response_truncated(

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 from ....domain.hooks import CompactionEvent, CompactionEventKind, Listener, Veto
 from ...settings.section import hide_keys
 from ...settings.settings import HookSettings
-from .event_sink import pre_compact, said_trigger, session_start
+from .event_sink import said_trigger
 
 _BLOCK_EXIT_CODE = 2
 """The exit code with which a hook forbids the compaction."""
@@ -119,10 +119,11 @@ def to_hook_input(event: CompactionEvent) -> dict[str, Any]:
         # Hooks compare it with `manual` and `auto`; `set_off_by` has the exact trigger.
         told |= {"trigger": said_trigger(event.trigger), "set_off_by": event.trigger.value}
     if event.moment is CompactionEventKind.PRE_COMPACT:
+        told.setdefault("trigger", said_trigger(None))
         # Hooks expect a string, possibly empty, where the SDK's type also allows null.
-        told |= pre_compact(event.session, event.trigger, event.instructions or "")
+        told["custom_instructions"] = event.instructions or ""
     if event.moment is CompactionEventKind.SESSION_START:
-        told |= session_start(event.session)
+        told["source"] = "compact"
     return told
 
 

@@ -10,7 +10,7 @@ from ....domain.compaction_terms import REGROWTH_SHARE, CompactionTerms, PinRule
 from ....domain.errors import InvalidSettingError
 from ....domain.policies.policy import Policy
 from ....domain.summaries.summarizer import Summarizer
-from .cancellation import Cancellation
+from .background import Cancellation
 from .summary_chain import SummaryChain
 
 

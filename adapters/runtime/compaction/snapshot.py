@@ -1,12 +1,14 @@
-"""Reads what a compaction begins with: the newest view, its window, and the decisions beneath."""
+"""Reads what a compaction begins with: the newest view, its window, and a prepared boundary's."""
 
 from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from math import ceil
 
-from ....domain.compaction_events import Trigger
+from ....domain.compaction import ChangesSince, explain_misfit
+from ....domain.compaction_events import CompactBoundary, Trigger
 from ....domain.item import Item
+from ....domain.policies.policy import is_due
 from ....domain.ranges import Ranges
 from ....domain.session import SessionState
 from ....domain.window import Window
@@ -16,6 +18,7 @@ from ....projections.view_content import ViewEntry
 from ...storage.event_log.event_store import EventStore
 from ...storage.view_reader import ViewReader
 from .options import CompactionRequest
+from .outcome import CompactionOutcome, make_stored_outcome
 
 
 class SessionSnapshot:
@@ -96,3 +99,75 @@ def apply_reported_usage(window: Window, usage: int) -> Window:
         return replace(window, usage=usage, in_use=usage)
     items = [replace(item, tokens=ceil(item.tokens * share)) for item in window.items]
     return replace(window, items=items, usage=usage, in_use=usage)
+
+
+@dataclass(frozen=True)
+class PreparedView:
+    """The view that would begin at the prepared boundary, and the window of the current one."""
+
+    request: CompactionRequest
+    snapshot: SessionSnapshot
+    history: HistoryFold
+    window: Window
+
+    @property
+    def now(self) -> Window:
+        return self.snapshot.window
+
+    @property
+    def boundary(self) -> CompactBoundary:
+        assert self.history.boundary is not None, "it begins at the prepared one"
+        return self.history.boundary
+
+    @cached_property
+    def misfit(self) -> str | None:
+        """The reason why it must not be served any more, None if it fits."""
+        history, served = self.history, self.snapshot.boundary
+        since = ChangesSince(
+            retracted=history.retracted,
+            reopened=history.reopened,
+            pinned=history.pinned,
+            hidden=history.hides,
+            shown=history.entries,
+        )
+        if why := explain_misfit(
+            self.boundary,
+            history.summary,
+            since,
+            beneath=self.snapshot.decided.prepared_beneath,
+            served=served.originator_version if served else 0,
+        ):
+            return why
+        # An estimate, which reads no blocks: a model call may be waiting for the answer.
+        gained = self.now.used_tokens - self.window.used_tokens
+        share = self.request.minimum_gain if self.request.is_automatic else 0
+        if gained <= 0 or gained < share * self.now.used_tokens:
+            return f"by now it would save {gained:,} of {self.now.used_tokens:,} tokens"
+        return None
+
+    @cached_property
+    def is_enough(self) -> bool:
+        """Whether the policy would leave the new view as it is."""
+        return not is_due(self.request.policy, replace(self.window, trigger=Trigger.THRESHOLD))
+
+    @property
+    def outcome(self) -> CompactionOutcome:
+        """What the swap does, as a compaction's outcome."""
+        reason = f"boundary {self.boundary.originator_version} was prepared"
+        return replace(
+            make_stored_outcome(self.boundary, self.history.summary, reason),
+            pre_tokens=self.now.used_tokens,
+            post_tokens=self.window.used_tokens,
+        )
+
+
+def read_prepared_view(
+    reader: ViewReader, snapshot: SessionSnapshot, request: CompactionRequest
+) -> PreparedView:
+    """Return the view that the session's prepared boundary would begin."""
+    with reader.advancing:
+        history, view = reader.read_prepared(snapshot.decided.prepared, snapshot.view.coordinate)
+        window = make_window(history, view, request.limit, request.trigger)
+    if request.usage is not None:
+        window = apply_reported_usage(window, round(window.tokens * snapshot.share))
+    return PreparedView(request, snapshot, history, window)

@@ -24,7 +24,7 @@ from ....projections.history_view import HistoryView
 from ...storage.event_log.chain import Chain
 from ...storage.event_log.event_store import EventStore
 from ...storage.event_log.storage_errors import translate_storage_errors
-from ...storage.private_files import make_folder, open_new
+from ...storage.private_files import make_folder, open_new, open_new_path
 from ...storage.view_reader import ViewReader
 from ...transcripts.formats.catalog import ARCHIVE_FORMAT, FORMATS
 from ...transcripts.formats.format import Format
@@ -39,7 +39,6 @@ from ...transcripts.reports import ExportReport
 from ..archive.archives import write_archive
 from ..sessions.session_log import list_logs
 from ..sessions.stored_session import StoredSession
-from .new_file import open_new_path
 
 _AT_ONCE = 500
 

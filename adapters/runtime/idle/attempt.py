@@ -23,7 +23,7 @@ from ....domain.errors import (
 from ....domain.idle_rules import IdleRules
 from ...storage.earlier_calls import read_logged_context
 from ...storage.event_log.storage_errors import translate_storage_errors
-from ..compaction.cancellation import Cancellation
+from ..compaction.background import Cancellation
 from ..compaction.from_settings import make_compaction_request
 from ..compaction.options import CompactionRequest
 from ..compaction.outcome import CompactionOutcome

@@ -1,22 +1,25 @@
 """Runs a worker in a foreground process: until it is stopped, or until nothing is due."""
 
+import json
 import os
 import signal
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+import socket
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
 from pathlib import Path
 from queue import Empty, SimpleQueue
+from time import monotonic
 from types import FrameType
 from typing import Any, Final
 
 from ....domain.errors import StorageError
+from ...storage.private_files import make_file, open_new
 from ..maintenance.maintenance import Maintenance
 from ..sessions.session_store import SessionStore
-from .health import BEAT_INTERVAL_S, Health, notify_service_manager
 from .idle_scheduler import IdleScheduler, start_scheduler
 from .idle_worker import IdleWorker
-from .notices import NoticeCounts, NoticeListener, WorkerRun
-from .worker_log import logger
+from .notices import NoticeCounts, NoticeListener, WorkerRun, logger
 
 STOP_SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
 _LOOK_INTERVAL_S = 60.0
@@ -58,6 +61,79 @@ class StopSignals:
             os._exit(128 + number)
         self._is_stopping = True
         self._queue.put(number)
+
+
+BEAT_INTERVAL_S = 2.0
+"""How often the worker's health is checked, on the monotonic clock."""
+STUCK_AFTER_S = 120.0
+"""How long without progress before a worker counts as stuck."""
+
+
+class Health:
+    """Reports the state of a worker as long as it makes progress, which may be slow.
+
+    The health file exists while its worker runs, and is replaced atomically.
+    """
+
+    def __init__(
+        self, path: Path | None, database: str, clock: Callable[[], float] = monotonic
+    ) -> None:
+        """Raises StorageError if the file cannot be written."""
+        self.path = path
+        self._known = {"pid": os.getpid(), "database": database, "started_at": _format_now()}
+        self._clock = clock
+        self._seen: object = None
+        self._since = clock()
+        if path is not None:
+            self._next = path.with_name(f".{path.name}.{os.getpid()}")
+            try:
+                make_file(self._next)
+            except OSError as error:
+                raise StorageError(
+                    f"{path} cannot be written ({error.strerror}): name another health file"
+                ) from None
+
+    def beat(self, progress: object, state: dict[str, Any]) -> bool:
+        """Report the state unless the worker is stuck; return whether it is well.
+
+        `progress` is another value after each progress.
+        """
+        now = self._clock()
+        if progress != self._seen:
+            self._seen, self._since = progress, now
+        still = now - self._since
+        if still > STUCK_AFTER_S:
+            return False
+        if self.path is not None:
+            document = {**self._known, "at": _format_now(), "still_s": round(still, 1), **state}
+            with suppress(OSError):  # on a full disk the old file stays
+                self._next.unlink(missing_ok=True)
+                with open_new(self._next) as file:
+                    file.write(json.dumps(document).encode() + b"\n")
+                self._next.replace(self.path)
+        notify_service_manager("WATCHDOG=1")
+        return True
+
+    def end(self) -> None:
+        """Remove the file, as a worker does on a normal end."""
+        for path in (self._next, self.path) if self.path else ():
+            with suppress(OSError):
+                path.unlink(missing_ok=True)
+
+
+def notify_service_manager(message: str) -> None:
+    """Send `READY=1`, `WATCHDOG=1` or `STOPPING=1` to systemd, if it listens: see sd_notify(3)."""
+    address = os.environ.get("NOTIFY_SOCKET", "")
+    if not address.startswith(("/", "@")):
+        return
+    # `@` marks an abstract socket, whose name begins with a null byte.
+    name = "\0" + address[1:] if address.startswith("@") else address
+    with suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as to:
+        to.sendto(message.encode(), name)
+
+
+def _format_now() -> str:
+    return datetime.now(UTC).isoformat(timespec="milliseconds")
 
 
 def run_until_stopped(

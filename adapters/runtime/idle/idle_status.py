@@ -11,8 +11,8 @@ from ...storage.event_log.storage_errors import translate_storage_errors
 from ...storage.read_models.read_models import ReadModels
 from ..maintenance.maintenance import Maintenance
 from ..sessions.session_store import SessionStore
+from ..sessions.store_context import read_store_time
 from .due_sessions import DueSessionIndex
-from .server_clock import read_store_time
 
 DAY = timedelta(days=1)
 Row = dict[str, Any]

@@ -18,15 +18,15 @@ from ....domain.errors import StorageError
 from ....domain.idle_rules import IdleRules
 from ...storage.event_log.event_store import get_utc_now
 from ...storage.event_log.storage_errors import translate_storage_errors
-from ..compaction.cancellation import Cancellation
+from ..compaction.background import Cancellation
 from ..maintenance.maintenance import Maintenance
 from ..maintenance.maintenance_task import TaskOutcome
 from ..sessions.session_store import SessionStore
+from ..sessions.store_context import ServerClock
 from ..telemetry.activation import record_notice
 from .attempt import IdleAttempt
 from .due_sessions import DueSession, DueSessionIndex
 from .notices import NoticeKind, NoticeListener, WorkerNotice
-from .server_clock import ServerClock
 
 logger = logging.getLogger("cutbank.idle")
 

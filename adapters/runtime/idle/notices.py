@@ -1,14 +1,19 @@
-"""Defines the notices that a worker sends to logs, health files and metrics, and counts them."""
+"""Defines the notices of a worker, counts them, and logs them as text or JSON."""
 
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+import json
+import logging
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from enum import StrEnum
 from threading import Lock
-from typing import Any
+from typing import Any, Literal
 
 from ....domain.hooks import JSON_NAMES
+
+logger = logging.getLogger("cutbank.idle")
 
 
 class NoticeKind(StrEnum):
@@ -80,22 +85,6 @@ COUNT_NAMES = {
 }
 
 
-def fill_template(template: str, values: Mapping[str, object]) -> str:
-    """Fill in a template; `|` separates its parts, and a part with a missing value is left out."""
-    known = {name: _format_value(value) for name, value in values.items() if value is not None}
-    filled = ""
-    for part in template.split("|"):
-        with suppress(KeyError):
-            filled += part.format_map(known)
-    return filled
-
-
-def _format_value(value: object) -> str:
-    if isinstance(value, float):
-        return f"{value:,.4g}"
-    return f"{value:,}" if isinstance(value, int) else str(value)
-
-
 @dataclass(frozen=True, slots=True)
 class WorkerRun:
     worker: str
@@ -131,3 +120,122 @@ class NoticeCounts:
 
     def make_run(self, worker: str, left_running: int) -> WorkerRun:
         return WorkerRun(worker, self.counts, self.trouble, left_running)
+
+
+LogFormat = Literal["text", "json"]
+
+NOTICE_TEXTS = {
+    NoticeKind.STARTED: "started",
+    NoticeKind.LOOKED: "{due} due, {running} running|; the next is due at {next_at}",
+    NoticeKind.WAITING: "begins nothing until {next_at}|: {reason}",
+    NoticeKind.BEGAN: "begins {session}, attempt {attempt}",
+    NoticeKind.DONE: "compacted {session}: {pre_tokens} -> {post_tokens} tokens"
+    "|, by {summarizer}|, for ${cost_usd}|, in {took_s} s",
+    NoticeKind.PASSED_OVER: "leaves {session} as it is|: {reason}",
+    NoticeKind.FAILED: "could not compact {session}|, attempt {attempt}|: {reason}"
+    "|; again at {next_at}",
+    NoticeKind.LOST: "did not use what was written for {session}|: {reason}",
+    NoticeKind.CHORE_DONE: "did the chore {chore}|, in {took_s} s|: {reason}",
+    NoticeKind.CHORE_FAILED: "could not do the chore {chore}|: {reason}|; again at {next_at}",
+    NoticeKind.DATABASE_AWAY: "the database cannot be used|: {reason}",
+    NoticeKind.DATABASE_BACK: "the database is back",
+    NoticeKind.STOPPING: "stopping; {running} running",
+    NoticeKind.STOPPED: "stopped; {running} still running",
+}
+_QUIET = {NoticeKind.LOOKED, NoticeKind.BEGAN, NoticeKind.PASSED_OVER}
+_WARNINGS = {
+    NoticeKind.FAILED,
+    NoticeKind.LOST,
+    NoticeKind.CHORE_FAILED,
+    NoticeKind.DATABASE_AWAY,
+}
+_LEVELS: dict[NoticeKind, int] = dict.fromkeys(_QUIET, logging.DEBUG)
+_LEVELS |= dict.fromkeys(_WARNINGS, logging.WARNING)
+"""The log level by kind of notice; INFO for others."""
+
+
+class WorkerLog:
+    def __init__(self) -> None:
+        self._waits: tuple[str | None, datetime | None] | None = None
+
+    def __call__(self, notice: WorkerNotice) -> None:
+        level = _LEVELS.get(notice.about, logging.INFO)
+        if notice.about is NoticeKind.WAITING:
+            # Each look repeats this notice, so only a changed one is logged.
+            waits = (notice.reason, notice.next_at)
+            level = logging.DEBUG if waits == self._waits else level
+            self._waits = waits
+        elif notice.about is NoticeKind.BEGAN:
+            self._waits = None
+        logger.log(level, "%s", format_notice(notice), extra={"notice": notice})
+
+
+def format_notice(notice: WorkerNotice) -> str:
+    """Return e.g. `compacted ours/talk: 36,000 -> 8,000 tokens, by extractive, in 0.4 s`."""
+    values = asdict(notice)
+    if notice.namespace not in {None, "default"}:
+        values["session"] = f"{notice.namespace}/{notice.session}"
+    if notice.next_at is not None:
+        values["next_at"] = _format_time(notice.next_at)
+    return fill_template(NOTICE_TEXTS[notice.about], values)
+
+
+def fill_template(template: str, values: Mapping[str, object]) -> str:
+    """Fill in a template; `|` separates its parts, and a part with a missing value is left out."""
+    known = {name: _format_value(value) for name, value in values.items() if value is not None}
+    filled = ""
+    for part in template.split("|"):
+        with suppress(KeyError):
+            filled += part.format_map(known)
+    return filled
+
+
+def _format_value(value: object) -> str:
+    if isinstance(value, float):
+        return f"{value:,.4g}"
+    return f"{value:,}" if isinstance(value, int) else str(value)
+
+
+@contextmanager
+def log_to_stderr(form: LogFormat, level: int) -> Iterator[None]:
+    """Write this process's log to standard error; from other libraries only warnings."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(_JsonFormatter() if form == "json" else _LineFormatter())
+    ours, before = logging.getLogger("cutbank"), logging.getLogger("cutbank").level
+    logging.getLogger().addHandler(handler)
+    ours.setLevel(level)
+    try:
+        yield
+    finally:
+        logging.getLogger().removeHandler(handler)
+        ours.setLevel(before)
+
+
+class _LineFormatter(logging.Formatter):
+    """Formats `2026-01-01T09:30:00Z WARNING host:42 could not compact ...`."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        notice: WorkerNotice | None = getattr(record, "notice", None)
+        at = notice.at if notice else datetime.fromtimestamp(record.created, UTC)
+        who = notice.worker if notice else record.name
+        message = " ".join(record.getMessage().split())
+        line = f"{_format_time(at)} {record.levelname} {who} {message}"
+        return f"{line}\n{self.formatException(record.exc_info)}" if record.exc_info else line
+
+
+class _JsonFormatter(logging.Formatter):
+    """Formats a notice as JSON with its level and text; other records with their message."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        notice: WorkerNotice | None = getattr(record, "notice", None)
+        said = {"level": record.levelname.lower(), "message": record.getMessage()}
+        if notice is not None:
+            return json.dumps({**notice.to_json(), **said})
+        at = datetime.fromtimestamp(record.created, UTC).isoformat()
+        if record.exc_info:
+            said["traceback"] = self.formatException(record.exc_info)
+        return json.dumps({"at": at, "logger": record.name, **said})
+
+
+def _format_time(at: datetime) -> str:
+    return at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -4,7 +4,7 @@ import fcntl
 import logging
 import os
 import signal
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import Future, wait
 from contextlib import ExitStack
 from dataclasses import asdict
@@ -51,14 +51,15 @@ class _Outcome(NamedTuple):
     """The sub-agents that the file names, by key."""
 
 
-def import_in_processes(
+def import_in_processes(  # noqa: PLR0917 - the caller's own values
     opening: Opening,
     options: ImportOptions,
     files: Sequence[WantedFile],
     processes: int,
     links: SubAgentLinks,
-) -> Generator[int | FileReport]:
-    """Yield the files' reports in the files' order, and between them the bytes read in all.
+    report_progress: Callable[[int], None],
+) -> Generator[FileReport]:
+    """Yield the files' reports in the files' order; `report_progress` gets the bytes read in all.
 
     Adds what the files say of sub-agents to `links`. A process that dies costs the file that it
     was importing. Raises StorageError if the database fails; ends all processes at its end.
@@ -72,11 +73,11 @@ def import_in_processes(
             futures = [pool.schedule(_import_file, one) for one in enumerate(files)]
             for number, future in enumerate(futures):
                 while wait([future], REPORT_INTERVAL_S).not_done:
-                    yield sum(offsets)
+                    report_progress(sum(offsets))
                 report = _take_report(future, files[number].path, links)
                 offsets[number] = report.bytes or offsets[number]
                 yield report
-            yield sum(offsets)
+            report_progress(sum(offsets))
         finally:
             shared.stop.value = 1
             pool.close()  # type: ignore[no-untyped-call]

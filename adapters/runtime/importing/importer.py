@@ -1,8 +1,7 @@
 """Imports transcripts: one file, all files below a folder, or those that were found."""
 
 import os
-from collections.abc import Callable, Generator, Sequence
-from contextlib import closing
+from collections.abc import Generator, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -101,7 +100,13 @@ def import_files(
 
     links = SubAgentLinks()
     if processes > 1:
-        yield from _import_in_parallel(store, files, options, report_progress, links, processes)
+        from .import_pool import import_in_processes  # noqa: PLC0415 - a few files need no processes
+
+        opening = store.context.opening
+        assert opening is not None, "else there is one process"
+        yield from import_in_processes(opening, options, files, processes, links, report_progress)
+        with translate_storage_errors(store.name):
+            record_parents(store, options.target_namespace, links.known.values())
     else:
         done = 0
         for file in files:
@@ -113,28 +118,6 @@ def import_files(
     with translate_storage_errors(store.name):
         # All is read now, so mark as complete also the files that waited for their sub-agents.
         store.events.save(imports=links.unsettled)
-
-
-def _import_in_parallel(  # noqa: PLR0917 - the caller's own values
-    store: SessionStore,
-    files: Sequence[WantedFile],
-    options: ImportOptions,
-    report_progress: Callable[[int], None],
-    links: SubAgentLinks,
-    processes: int,
-) -> Generator[FileReport]:
-    from .import_pool import import_in_processes  # noqa: PLC0415 - a few files need no processes
-
-    opening = store.context.opening
-    assert opening is not None, "else there is one process"
-    with closing(import_in_processes(opening, options, files, processes, links)) as found:
-        for one in found:
-            if isinstance(one, FileReport):
-                yield one
-            else:
-                report_progress(one)
-    with translate_storage_errors(store.name):
-        record_parents(store, options.target_namespace, links.known.values())
 
 
 def _count_processes(store: SessionStore, files: int, size: int, jobs: int | None) -> int:

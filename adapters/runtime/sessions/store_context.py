@@ -1,7 +1,8 @@
-"""Holds what the sessions of one open database share: the log, the settings and the listeners."""
+"""Holds what the sessions of one open database share: log, settings, listeners and clock."""
 
 from collections.abc import Callable, Container
 from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 from functools import cached_property
 from pathlib import Path
 from threading import Lock
@@ -10,12 +11,13 @@ from typing import TYPE_CHECKING, Any, Protocol
 from ....domain.hooks import Listener
 from ....projections.view_content import TokenCounts
 from ...storage.event_log.event_store import EventStore
+from ...storage.event_log.recorder import Recorder
 from ...storage.process_forks import reopen_in_children
 
 if TYPE_CHECKING:
     from ...settings.settings import Settings
     from ...storage.read_models.read_models import ReadModels
-    from ..compaction.prepared_boundary import BackgroundCompactions
+    from ..compaction.background import BackgroundCompactions
 
 
 class Stoppable(Protocol):
@@ -156,7 +158,7 @@ class StoreContext:
     @property
     def preparations(self) -> "BackgroundCompactions":
         """The summaries that agents' loops have written ahead."""
-        from ..compaction.prepared_boundary import BackgroundCompactions  # noqa: PLC0415 - start-up time
+        from ..compaction.background import BackgroundCompactions  # noqa: PLC0415 - start-up time
 
         with self._opening:
             if self._preparations is None:
@@ -174,3 +176,34 @@ class StoreContext:
             if self._read_models is not None:
                 self._read_models.close()
             self.events.close()
+
+
+CLOCK_TOLERANCE = timedelta(seconds=1)
+"""A difference that the query itself may cause, and that does leases no harm."""
+
+
+class ServerClock:
+    """This machine's clock, corrected by the server's if it is off by more than a second."""
+
+    def __init__(self, recorder: Recorder, machine: Callable[[], datetime]) -> None:
+        self.recorder = recorder
+        self.machine = machine
+        self.off = timedelta()
+
+    def __call__(self) -> datetime:
+        return self.machine() + self.off
+
+    def compare(self) -> timedelta:
+        """Ask the server for its time; return the correction of the machine's clock."""
+        said = self.recorder.read_server_time()
+        if said is not None:
+            off = said - self.machine()
+            self.off = off if abs(off) > CLOCK_TOLERANCE else timedelta()
+        return self.off
+
+
+def read_store_time(events: EventStore) -> datetime:
+    """Return the time by the workers' common clock."""
+    clock = ServerClock(events.recorder, events.clock)
+    clock.compare()
+    return clock()

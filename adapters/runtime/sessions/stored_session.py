@@ -1,14 +1,13 @@
 """Serves one session of a store: append to it, view it, compact it, recall what left."""
 
 from collections.abc import Callable, Mapping
-from datetime import datetime
 from typing import TYPE_CHECKING, Any, NamedTuple, Unpack, cast
 
 from pydantic import JsonValue
 
 from ....domain.blocks import AnyBlock
 from ....domain.compaction import MAIN_LINEAGE
-from ....domain.errors import InvalidPositionError, InvalidSettingError
+from ....domain.errors import InvalidPositionError
 from ....domain.policies.policy import Policy
 from ....domain.ranges import Ranges
 from ....domain.session import Session, SessionState
@@ -194,38 +193,19 @@ class StoredSession:
         """Close an open tool call that will get no result."""
         self.log.change(lambda session: session.cancel_tool_call(tool_call_id, reason))
 
-    def schedule_wake(self, at: datetime | None, reason: str | None = None) -> None:
-        """Record that the agent goes on by itself at `at`; until then the session is not at rest.
-
-        None takes back what was scheduled.
-        """
-        if at is not None and at.tzinfo is None:
-            raise InvalidSettingError(
-                f"the time {at.isoformat()} has no time zone; add one, e.g. +00:00"
-            )
-        self.log.change(lambda session: session.schedule_wake(at, reason))
-
-    def end_turn(self, outcome: str | None = None) -> None:
-        """Record that the agent came to rest."""
-        self.log.change(lambda session: session.end_turn(outcome))
-
     def close(self, reason: str | None = None) -> None:
         """Refuse further appends; the session can still be viewed and forked."""
         self.log.change(lambda session: session.close(reason))
 
-    def pin(self, *positions: int | Ranges) -> Ranges:
+    def pin(self, *positions: int | Ranges, keep: bool = True) -> Ranges:
         """Keep blocks in every view, word for word, from the next boundary on.
 
-        Their tool pairs and provider messages are pinned with them; returns all of these.
+        With `keep=False`, let pinned blocks leave the view again. Their tool pairs and provider
+        messages are pinned or released with them; returns all of these.
         """
         groups = self.log.close_groups(positions)
-        self.log.change(lambda session: session.pin(groups))
-        return groups
-
-    def unpin(self, *positions: int | Ranges) -> Ranges:
-        """Let pinned blocks leave the view again, from the next boundary on; returns them."""
-        groups = self.log.close_groups(positions)
-        self.log.change(lambda session: session.unpin(groups))
+        decide = Session.pin if keep else Session.unpin
+        self.log.change(lambda session: decide(session, groups))
         return groups
 
     def hide(self, *positions: int | Ranges, replacement: str | None = None) -> None:

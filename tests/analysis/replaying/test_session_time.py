@@ -6,7 +6,7 @@ from itertools import pairwise
 from typing import Any
 
 import cutbank
-from cutbank import Block, Settings, StoredSession, Trigger, get_policy
+from cutbank import Block, Settings, StoredSession, Trigger, end_turn, get_policy
 from cutbank.adapters.analysis.replaying.recordings import read_recording
 from cutbank.domain.blocks import Origin
 from cutbank.domain.compaction_events import CompactBoundary
@@ -25,7 +25,7 @@ def told(session: StoredSession, minutes: list[float | None]) -> Recording:
         origin = Origin(format="elsewhere", time=time)
         session.append(Block.user(f"question {number} " + "q" * 300, origin=origin))
         session.append(Block.assistant(f"answer {number} " + "a" * 300, origin=origin))
-        session.end_turn()
+        end_turn(session)
     return read_recording(session)
 
 

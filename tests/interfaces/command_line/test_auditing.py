@@ -45,7 +45,7 @@ def test_a_story_for_people_says_what_became_of_blocks_and_who_saw_what(
     assert answer.code == 0
     for pattern in (
         r"#6 user, .*\[summarised by compaction \d+ since #\d+\]",
-        r"== compaction \d+: reserve-headroom \(manual\) decides on all .*",
+        r"== compact boundary: compaction \d+, .*, trigger manual, policy reserve-headroom ==.*",
         r"-- call 13 saw main@\d+#\d+: .*; proved --",
         r"    a-model, \$0\.2500, 1\.5 s, sent as anthropic/1, recorded at #.*",
     ):
@@ -80,18 +80,18 @@ def test_each_event_is_told_in_a_line(run: Run, address: str, talk: Path, served
     said = "".join(run("audit", key).out for key in ("short", "talk", "long"))
 
     for words in (
-        "#1 the session begins, imported from claude-code",
-        "#3 pinned from the next compaction on",
-        "#6 to be hidden from the next compaction on, and show 'gone'",
-        "#11 taken back",
-        "goes on by itself no more",
-        "== lineage main begins ==",
-        "== request 2: reserve-headroom is to compact all up to #37 (manual) ==",
-        "== compaction 1 is served from #37 on ==",
-        "== compaction 1 is reverted: the whole history is served from #",
-        "titled 'Silt in the harbor'",
-        "extractive stood in: no draft of those that were tried was fit to serve",
-        "the compaction failed: no model answered",
+        "#1 session opened: source claude-code",
+        "block pinned: positions #3",
+        "blocks hidden: positions #6, replacement gone",
+        "blocks retracted: positions #11",
+        "wake scheduled: at None",
+        "== compaction opened: lineage main ==",
+        "== compaction requested: trigger manual, policy reserve-headroom, settings ",
+        "== boundary activated: compaction 1, effective from 37 ==",
+        "== compaction reverted: compaction 1, to all of the log, effective from ",
+        "session titled: title Silt in the harbor",
+        "stood in extractive",
+        "compaction failed: reason no model answered",
     ):
         assert words in said
 
@@ -235,10 +235,10 @@ def test_what_is_lost_is_said_with_its_handles_and_what_was_used_again_comes_fir
     assert lost[0]["key"] == used
     minor = {one["key"] for one in lost if one["minor"]}
     assert minor >= {"0.13s", "tools.look_up"}
-    assert all(f"{fact['fact']}  #" in full for fact in lost)
+    assert all(f"\n{fact['fact']}\t{fact['kind']}\t#" in full for fact in lost)
     assert f"lost: {len(lost) - len(minor)} facts nowhere in the new view" in short
     assert f"and {len(lost) - len(minor) - 20} more: --full lists all" in short
-    assert not re.search(r"identifier +tools\.look_up", short)
+    assert not re.search(r"^tools\.look_up\tidentifier", short, re.MULTILINE)
     assert f"left out: {len(minor)} unused numbers and words of tool calls" in short
 
 
@@ -253,7 +253,7 @@ def test_a_diff_shows_one_compaction_and_a_lineage_is_a_tree_of_all(
     said = run("diff", "long").out
     assert "compaction 1 on main" in said
     assert f"{len(left)} blocks left" in said
-    assert f"{left[0]['handle']} {left[0]['kind']}, " in said
+    assert f"\n{left[0]['handle']}\t{left[0]['turn']}\t{left[0]['kind']}\t" in said
     run("append", "long", "more " * 5_000)
     run(*COMPACT)
     run("revert", "long")

@@ -94,7 +94,7 @@ def test_a_dry_run_says_when_it_fires_what_leaves_and_what_stays(run: Run, long_
     assert explained["wanted"]["cut"] == outcome["first_kept"]
     assert (explained["stands_in"], explained["writers"]) == ("summary", ["extractive"])
     assert f"to keep what begins at #{outcome['first_kept']}" in said
-    assert "by extractive; if no summarizer can, rules write it" in said
+    assert "by       extractive; if no summarizer can, rules write it" in said
     used = explained["used"]
     words = (*DRY, "--set", f"reserve_tokens={explained['limit'] - (used - 1)}", "--json")
     due = run(*words).json["explanation"]

@@ -28,12 +28,12 @@ def test_each_value_is_shown_with_its_unit_and_its_origin(
     answer = run("settings", "--settings", written)
 
     assert answer.code == 0
-    lines = [" ".join(line.split()) for line in answer.out.splitlines()]
+    lines = answer.out.splitlines()
     assert lines[0] == str(written)
-    assert "compaction.limit 8000 tokens mine.toml" in lines
-    assert "summary.time_limit 30 seconds CUTBANK_SUMMARY_TIME_LIMIT" in lines
-    assert "compaction.minimum_gain 0.1 of the view default" in lines
-    assert "compaction.settings.keep_tokens none (tokens) default" in lines
+    assert "compaction.limit = 8000 tokens (mine.toml)" in lines
+    assert "summary.time_limit = 30 seconds (CUTBANK_SUMMARY_TIME_LIMIT)" in lines
+    assert "compaction.minimum_gain = 0.1 of the view (default)" in lines
+    assert "compaction.settings.keep_tokens = none (tokens) (default)" in lines
     assert max(map(len, answer.out.splitlines())) <= 100
 
 

@@ -106,7 +106,7 @@ def test_a_file_that_has_not_changed_is_passed_over_however_it_is_named(
 
     assert (report["passed"], report["complete"]) == ("unchanged", True)
     assert (report["entries"], report["sessions"]) == (0, ["s-1"])
-    assert "1 file has not changed" in run("import", transcript.name).out
+    assert "1 file passed over: unchanged (--again reads all)" in run("import", transcript.name).out
     assert (again["passed"], again["entries"], again["added"]) == (None, 2, 0)
 
 
@@ -121,7 +121,7 @@ def test_what_is_no_transcript_is_an_error_where_it_is_named_or_has_lines(
 
     assert (named.code, below.code, broken.code) == (1, 0, 1)
     assert "no known transcript format" in named.out
-    assert "1 file is not a transcript" in below.out
+    assert "1 file passed over: not a transcript" in below.out
     assert "package.json" not in below.out
     assert [one["format"] for one in broken.json].count(None) == 1
 
@@ -134,8 +134,8 @@ def test_the_report_says_what_became_of_all_entries(run: Run, transcript: Path) 
     answer = run("import", transcript, "--report")
 
     rows = [line.split() for line in answer.out.splitlines()]
-    assert ["claude-code", "1", "5", "2", "1", "1", "1"] in rows
-    assert f"hologram  {transcript}:3" in answer.out
+    assert ["claude-code", "1", "4", "5", "2", "1", "1", "1"] in rows
+    assert ["claude-code", "unknown", "hologram", "1", f"{transcript}:3"] in rows
     assert f"{transcript}:5: " in answer.out.split("errors")[-1]
     (report,) = run("import", transcript, "--again", "--json").json
     assert report["unknown"] == {"hologram": 1}

@@ -13,7 +13,7 @@ from clock import Clock
 
 import cutbank
 from cutbank import AgentLoop, Block, LoopOptions, Parent, SessionStore, Settings, StoredSession
-from cutbank.adapters.runtime.compaction.cancellation import Cancellation
+from cutbank.adapters.runtime.compaction.background import Cancellation
 from cutbank.adapters.settings.compaction_settings import CompactionSettings
 from cutbank.domain.compaction import derive_lineage_id
 from cutbank.domain.compaction_events import CompactionRequested, Trigger

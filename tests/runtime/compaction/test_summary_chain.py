@@ -10,7 +10,7 @@ import pytest
 from summarizer_talk import items_of, material_of
 
 from cutbank import CompactionCancelledError, RejectedSummaryError, SummarizerFailedError
-from cutbank.adapters.runtime.compaction.cancellation import Cancellation
+from cutbank.adapters.runtime.compaction.background import Cancellation
 from cutbank.adapters.runtime.compaction.summary_chain import (
     AcceptedDraft,
     SummaryChain,

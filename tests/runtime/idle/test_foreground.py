@@ -24,7 +24,7 @@ from resting import WORDS, recorded, talk
 import cutbank
 from cutbank import Block, StorageError, verify
 from cutbank.adapters.runtime.idle import foreground, idle_worker
-from cutbank.adapters.runtime.idle.health import STUCK_AFTER_S, Health
+from cutbank.adapters.runtime.idle.foreground import STUCK_AFTER_S, Health
 from cutbank.adapters.runtime.idle.idle_status import IdleStatus
 from cutbank.adapters.runtime.idle.notices import NoticeKind
 from cutbank.domain.compaction_events import (

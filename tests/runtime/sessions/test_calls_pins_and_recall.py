@@ -1,12 +1,13 @@
 """What a session says of its calls, its requests and its end; pins, hides and recall."""
 
 from collections.abc import Callable
+from functools import partial
 
 import pytest
 from opened_stores import store_of
 from short_sessions import call, compacted, number_of_rows, positions, result, said, words
 
-from cutbank import Block, Ranges, SessionStore, StoredSession, ToolResult, verify
+from cutbank import Block, Ranges, SessionStore, StoredSession, ToolResult, end_turn, verify
 from cutbank.domain.errors import InvalidPositionError, OrphanToolResultError, SessionClosedError
 
 # Calls, requests and the end
@@ -102,7 +103,7 @@ def test_pins_and_hides_count_from_the_next_boundary(
         compacted(session, session.append(said(f"q{number}")).last)
         assert words(session.view()) == ["q0", f"q{number}"]
 
-    session.unpin(five[0])
+    session.pin(five[0], keep=False)
     newest = session.append(said("q8")).last
     assert words(session.view())[0] == "q0"
     compacted(session, newest)
@@ -146,7 +147,7 @@ def test_a_pin_takes_the_whole_message_and_its_results(session: StoredSession) -
 
 def test_only_blocks_are_pinned_or_hidden(session: StoredSession, five: list[int]) -> None:
     session.retract(five[0])
-    for act in (session.pin, session.unpin, session.hide):
+    for act in (session.pin, partial(session.pin, keep=False), session.hide):
         for position, says in (
             (five[0], f"#{five[0]} was retracted"),
             (1, "#1 is not a block"),
@@ -177,7 +178,7 @@ def test_recall_searches_words_and_names(session: StoredSession) -> None:
 
 def test_recall_reads_long_ranges_and_skips_what_is_no_block(session: StoredSession) -> None:
     session.append(*(Block.note(f"note {number}") for number in range(1_200)))
-    session.end_turn()
+    end_turn(session)
     session.append(Block.user("last"))
 
     recalled = session.recall(Ranges.span(1, session.position))

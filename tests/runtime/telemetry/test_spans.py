@@ -18,7 +18,7 @@ from telemetry_seen import Branch, Seen
 
 import cutbank
 from cutbank import AsyncAgentLoop, Block, CompactionOptions, LoopOptions, StoredSession, Usage
-from cutbank.adapters.runtime.compaction.cancellation import Cancellation
+from cutbank.adapters.runtime.compaction.background import Cancellation
 from cutbank.adapters.runtime.compaction.options import CompactionRequest
 from cutbank.adapters.runtime.compaction.summary_chain import SummaryChain
 from cutbank.adapters.runtime.telemetry.spans import USAGE_TOKEN_KINDS

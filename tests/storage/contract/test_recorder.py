@@ -19,7 +19,7 @@ from short_sessions import number_of_rows
 
 import cutbank
 from cutbank import Block, SessionStore, StoredSession, verify
-from cutbank.adapters.runtime.idle.server_clock import ServerClock
+from cutbank.adapters.runtime.sessions.store_context import ServerClock
 from cutbank.adapters.storage.event_log.recorder import Recorder
 from cutbank.adapters.storage.event_log.stored_row import (
     AppendKey,

@@ -105,8 +105,8 @@ def test_the_report_says_what_was_left_out_and_where(
     said = capsys.readouterr().out
     assert ended.value.code == 0
     assert "2 secrets left out" in said
-    assert f"1  Groq Key  {path}:2" in said
-    assert f"1  NPM Token  {path}:2" in said
+    assert f"secret\tGroq Key at {path}:2\t1" in said
+    assert f"secret\tNPM Token at {path}:2\t1" in said
 
 
 def test_several_processes_leave_them_out_as_well(tmp_path: Path) -> None:
