@@ -1,5 +1,6 @@
 """Chooses the statements of a summary: the greatest need served by the fewest characters."""
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from heapq import heapify, heappop, heappush
 from typing import NamedTuple
@@ -31,8 +32,8 @@ _CARRIED_SECTIONS = frozenset(
     }
 )
 """What an earlier summary says that stays true; requests and plans are carried apart."""
-_WISH_WORTH = 10
-"""How much more a statement is worth for each word that it shares with the user's instructions."""
+_COMMON_TIMES = 20
+"""A word of the user's instructions that more statements have counts less in each."""
 _MIN_CONTEXT_WORDS = 2
 _FRAME_CHARS = 16
 """What a line takes besides its words: its mark and its handle."""
@@ -46,6 +47,8 @@ class _Candidate(NamedTuple):
     item: Item | None
     line: SummaryLine | None = None
     """The line of an earlier summary."""
+    wish: float = 0.0
+    """The worth of the words that it shares with the user's instructions."""
 
 
 def choose_statements(
@@ -71,7 +74,7 @@ def choose_statements(
         for one in content.statements
     )
     if wanted := find_stems(material.instructions or ""):
-        candidates = [_weigh_by_instruction(one, wanted) for one in candidates]
+        candidates = list(_weigh_by_instructions(candidates, wanted))
     gains = _Gains(needs)
     for line in page.text.split("\n"):
         gains.take(reader.read_line(line, is_prose=True))
@@ -87,9 +90,15 @@ def choose_statements(
     return [chosen[index] for index in sorted(chosen)]
 
 
-def _weigh_by_instruction(candidate: _Candidate, wanted: frozenset[str]) -> _Candidate:
-    shared = len(wanted & find_stems(candidate.statement.text))
-    return candidate._replace(worth=candidate.worth * _WISH_WORTH**shared) if shared else candidate
+def _weigh_by_instructions(
+    candidates: Sequence[_Candidate], wanted: frozenset[str]
+) -> Iterator[_Candidate]:
+    """Yield the candidates with their wishes: a rare word that the user named counts as a fact."""
+    shared = [wanted & find_stems(one.statement.text) for one in candidates]
+    times = Counter(stem for stems in shared for stem in stems)
+    for candidate, stems in zip(candidates, shared, strict=True):
+        wish = sum(min(1.0, _COMMON_TIMES / times[stem]) for stem in stems)
+        yield candidate._replace(wish=wish) if wish else candidate
 
 
 def _list_items(material: Material) -> tuple[Item, ...]:
@@ -141,10 +150,13 @@ class _Gains:
         self._facts = dict(needs.facts)
         self._contexts = dict(needs.facts)
         self._pairs = dict(needs.pairs)
+        self._texts = set[str]()
 
     def measure(self, candidate: _Candidate) -> float:
         """Return the need that a statement serves, for each character."""
         one, gain = candidate.statement, 0.0
+        if one.text in self._texts:
+            return 0.0
         if one.facts:
             facts, contexts = self._facts, self._contexts
             has_context = one.word_count >= _MIN_CONTEXT_WORDS
@@ -156,9 +168,10 @@ class _Gains:
             pairs = self._pairs
             for pair in one.pairs:
                 gain += _PAIR_WORTH * pairs.get(pair, 0.0)
-        return candidate.worth * gain / (len(one.text) + _FRAME_CHARS)
+        return (candidate.worth * gain + candidate.wish) / (len(one.text) + _FRAME_CHARS)
 
     def take(self, statement: Statement) -> None:
+        self._texts.add(statement.text)
         for fact in statement.facts:
             self._facts.pop(fact, None)
             if statement.word_count >= _MIN_CONTEXT_WORDS:
