@@ -1,10 +1,10 @@
 """Opens the database of a call, lists its sessions, and finds one by its name, title or `last`."""
 
 import os
+from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import asdict
-from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -24,10 +24,8 @@ from .printing import clip_text, pick, print_error, show_progress
 from .verbs import DATABASE_VARIABLE, Invocation
 
 LAST_WORD = "last"
-_MIN_NAME_CHARACTERS = 4
-"""The minimum length of a shown name."""
-_FULL_NAME_CHARACTERS = 8
-"""Names of at most this length are shown in full."""
+_MIN_NAME_CHARACTERS = 8
+"""The minimum length of a shortened name."""
 _MAX_NAMED_SESSIONS = 5
 _QUICK_EVENTS = 2_000
 """Events that are read too fast for a progress bar."""
@@ -188,20 +186,14 @@ def shorten_names(keys: Iterable[str]) -> dict[str, str]:
     """Return the shortest unique prefix of each name."""
     known = set(keys)
     names = {key: _relative_name(key, known) for key in known}
-    ordered = sorted((name, key) for key, name in names.items())
+    prefixes = Counter(name[:end] for name in names.values() for end in range(1, len(name) + 1))
+    same = Counter(names.values())
     found = {}
-    for at, (name, key) in enumerate(ordered):
-        beside = [ordered[near][0] for near in (at - 1, at + 1) if 0 <= near < len(ordered)]
-        shared = max((_shared_prefix_length(name, other) for other in beside), default=0)
-        if shared >= len(name) or len(name) <= _FULL_NAME_CHARACTERS:
-            found[key] = key if name in beside else name
-        else:
-            found[key] = name[: max(_MIN_NAME_CHARACTERS, shared + 1)]
+    for key, name in names.items():
+        starts = (name[:end] for end in range(_MIN_NAME_CHARACTERS, len(name)))
+        whole = name if same[name] == 1 else key
+        found[key] = next((start for start in starts if prefixes[start] == 1), whole)
     return found
-
-
-def _shared_prefix_length(one: str, other: str) -> int:
-    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False)))
 
 
 def _relative_name(key: str, known: Container[str]) -> str:

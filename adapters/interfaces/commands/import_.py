@@ -33,8 +33,9 @@ from ..command_line.printing import (
     print_json,
     print_json_line,
     print_note,
-    print_table,
+    print_rows,
     print_text,
+    shorten_home,
     show_progress,
 )
 from ..command_line.sessions import open_call_store
@@ -142,13 +143,18 @@ def _confirm_import(every: Sequence[FoundTranscripts]) -> None:
         raise NegativeAnswerError(
             f"{_format_total(every)} found, and nothing read: --yes imports them"
         )
-    home = str(Path.home())
-    rows = []
-    for found in every:
-        size, newest = f"{found.bytes / 1e6:,.1f}", f"{_newest_time(found):%Y-%m-%d}"
-        folders = ", ".join(folder.replace(home, "~", 1) for folder in found.folders)
-        rows.append((found.format, len(found.files), found.sessions, size, newest, folders))
-    print_table(("agent", "files", "sessions", "MB", "newest", "in"), rows)
+    rows: list[dict[str, object]] = [
+        {
+            "agent": found.format,
+            "files": len(found.files),
+            "sessions": found.sessions,
+            "MB": f"{found.bytes / 1e6:,.1f}",
+            "newest": f"{_newest_time(found):%Y-%m-%d}",
+            "in": ", ".join(map(shorten_home, found.folders)),
+        }
+        for found in every
+    ]
+    print_rows(rows)
     if not typer.confirm(f"\nImport {_format_total(every)}?"):
         print_text("nothing was read")
         raise typer.Exit(1)

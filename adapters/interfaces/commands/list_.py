@@ -21,6 +21,7 @@ from ..command_line.printing import (
     print_answer,
     print_fields,
     print_json,
+    print_rows,
     print_table,
     print_text,
     shorten_home,
@@ -154,10 +155,7 @@ def _print_sessions(listed: Sequence[SessionJson], names: Mapping[str, str]) -> 
         }
     if len({one["namespace"] for one in listed}) == 1:
         del columns["namespace"]
-    rows = [{name: of(one) for name, of in columns.items()} for one in listed]
-    # On a terminal, leave out empty columns.
-    shown = [name for name in columns if not is_shown or any(row[name] for row in rows)]
-    print_table(shown, [[str(row[name]) for name in shown] for row in rows])
+    print_rows([{name: of(one) for name, of in columns.items()} for one in listed])
     broken = sum(bool(one["incomplete"]) for one in listed)
     if is_shown and broken:
         print_text(
