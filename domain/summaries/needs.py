@@ -1,7 +1,7 @@
 """Estimates which facts and words of hidden blocks an agent will need again.
 
-The weights are learned: `scripts/learn_needs.py` fits them to what agents of recorded sessions
-wrote again after their blocks had left the view.
+The weights are learned: `scripts/measure_summaries.py --learn` fits them to what the agents of
+recorded sessions wrote again after it had left the view.
 """
 
 import re
@@ -21,32 +21,32 @@ from .statements import BlockContent, Statement
 Features = tuple[float, ...]
 
 FACT_WEIGHTS: Mapping[str, float] = {
-    "bias": -1.98,
-    "times": -0.02,
-    "slow_age": 0.18,
-    "fast_age": 0.74,
-    "span": 0.83,
-    "is_own": 0.19,
-    "own_times": 0.87,
-    "own_age": -0.93,
-    "is_users": 0.35,
-    "was_asked": 1.60,
-    "is_path": -0.49,
-    "is_flag": 1.29,
-    "is_number": -0.14,
-    "length": -0.22,
-    "has_visible_part": -0.05,
-    "history": -1.05,
+    "bias": -1.83,
+    "times": -0.27,
+    "slow_age": 0.01,
+    "fast_age": 1.39,
+    "span": 0.73,
+    "is_own": 0.50,
+    "own_times": 0.95,
+    "own_age": -1.32,
+    "is_users": 0.46,
+    "was_asked": 0.92,
+    "is_path": -0.70,
+    "is_flag": 0.90,
+    "is_number": -0.45,
+    "length": -0.26,
+    "has_visible_part": 0.15,
+    "history": -0.97,
 }
 PAIR_WEIGHTS: Mapping[str, float] = {
-    "bias": -3.24,
-    "times": 1.07,
-    "slow_age": 1.17,
-    "fast_age": -0.90,
-    "has_visible_first": 0.49,
-    "has_visible_second": 0.58,
-    "has_visible_both": 0.25,
-    "history": -0.81,
+    "bias": -3.50,
+    "times": 1.01,
+    "slow_age": 0.93,
+    "fast_age": -0.50,
+    "has_visible_first": 0.51,
+    "has_visible_second": 0.43,
+    "has_visible_both": 0.30,
+    "history": -0.70,
 }
 """The learned weight of each feature, in the order in which the features are computed."""
 

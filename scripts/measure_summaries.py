@@ -1,0 +1,227 @@
+"""Measures the extractive summaries of recorded sessions, or learns the weights behind them.
+
+usage: .venv/bin/python scripts/measure_summaries.py SESSIONS [--learn] [--budget TOKENS ...]
+
+Each session is cut where a prompt of 32,000 tokens would overflow (docs/fidelity.md). `--learn`
+prints the tables of domain/summaries/needs.py, and how well weights that were learned without a
+project rank the facts of that project.
+"""
+
+import argparse
+import math
+import tempfile
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import cutbank
+from cutbank import Draft, Item, Material
+from cutbank.adapters.analysis.replaying.recordings import read_recording
+from cutbank.domain.compaction_events import Digest
+from cutbank.domain.digest import build_digest
+from cutbank.domain.fidelity.fidelity_measure import FidelityMeasure
+from cutbank.domain.fidelity.later_references import RowBoundary, find_canonical_boundaries
+from cutbank.domain.fidelity.rows import ViewSegment
+from cutbank.domain.fidelity.scores import Scores
+from cutbank.domain.fidelity.session_reading import SessionReading
+from cutbank.domain.ranges import Ranges
+from cutbank.domain.session_events import BlockAppended, ToolCalled, ToolReturned, TurnStarted
+from cutbank.domain.summaries.extractive import ExtractiveSummarizer
+from cutbank.domain.summaries.needs import FACT_WEIGHTS, PAIR_WEIGHTS, NeedCounts, ReadItem
+from cutbank.domain.summaries.statements import StatementReader
+from cutbank.projections.replay.recorded_rows import make_session_rows
+
+LIMIT = 32_000
+EVERY = 5
+"""One in so many of the facts and pairs that nobody needed is learned from, with that weight."""
+Row = tuple[tuple[float, ...], bool, int]
+
+
+@dataclass(frozen=True)
+class MeasuredSession:
+    project: str
+    items: Sequence[Item]
+    measure: FidelityMeasure
+
+    def list_hidden(self, boundary: RowBoundary, after: int = 0) -> tuple[Item, ...]:
+        return tuple(i for i in self.items if after < i.position < boundary.first_kept)
+
+    def list_at(self, positions: Ranges) -> tuple[Item, ...]:
+        return tuple(i for i in self.items if i.position in positions)
+
+    def list_kept(self, boundary: RowBoundary) -> tuple[Item, ...]:
+        reading = self.measure.reading
+        last = reading.rows.rows[reading.count_rows_seen(boundary.call) - 1].position
+        return tuple(i for i in self.items if boundary.first_kept <= i.position <= last)
+
+
+def read_sessions(folder: str) -> Iterator[MeasuredSession]:
+    with (
+        tempfile.TemporaryDirectory() as scratch,
+        cutbank.open(str(Path(scratch) / "sessions.db")) as store,
+    ):
+        cutbank.import_transcripts(store, folder)
+        for session in store.sessions():
+            recording = read_recording(session)
+            reading = SessionReading(make_session_rows(recording))
+            boundaries = find_canonical_boundaries(reading, LIMIT)
+            if not boundaries:
+                continue
+            rows, turn, items = {row.position for row in reading.rows.rows}, 0, list[Item]()
+            for recorded in recording.log:
+                match recorded.event:
+                    case TurnStarted():
+                        turn += 1
+                    case BlockAppended(block=block) | ToolCalled(block=block):
+                        items.append(Item(recorded.position, block, turn, recorded.tokens))
+                    case ToolReturned(block=block, call=call):
+                        item = Item(recorded.position, block, turn, recorded.tokens, call)
+                        items.append(item)
+                    case _:
+                        pass
+            yield MeasuredSession(
+                Path(session.info.project or session.key).name,
+                [item for item in items if item.position in rows],
+                FidelityMeasure(reading, boundaries),
+            )
+
+
+def score(session: MeasuredSession, budget: int) -> Scores:
+    """Return the scores of one summary after the other, each made on the one before."""
+    summarizer, draft, digest, after = ExtractiveSummarizer(), Draft(""), Digest(), 0
+    segments: list[ViewSegment] = []
+    for boundary in session.measure.boundaries:
+        removed = session.list_hidden(boundary, after)
+        digest = build_digest(removed, digest, ())
+        draft = summarizer.summarize(
+            Material(
+                removed_items=removed,
+                covers=Ranges.span(1, boundary.first_kept - 1),
+                budget=budget,
+                previous=draft.text or None,
+                previous_sections=draft.sections,
+                digest=digest,
+                kept_items=session.list_kept(boundary),
+                originals=session.list_at,
+            )
+        )
+        after = boundary.first_kept - 1
+        segments.append(
+            ViewSegment(
+                boundary.call, after, Ranges(), summary=draft.text, first_kept=boundary.first_kept
+            )
+        )
+    return session.measure.score(segments)
+
+
+def observe(session: MeasuredSession) -> tuple[list[Row], list[Row]]:
+    """Return the features of hidden facts and pairs, and whether the agent needed each again."""
+    facts, pairs = list[Row](), list[Row]()
+    reader, measure = StatementReader(), session.measure
+    calls = [boundary.call for boundary in measure.boundaries]
+    needed = defaultdict[int, set[object]](set)
+    for stake in measure.stakes:
+        needed[stake.segment].add(stake.key)
+    for again in measure.beside.pair_references:
+        needed[bisect_right(calls, again.call) - 1].add(again.pair)
+    for segment, boundary in enumerate(measure.boundaries):
+        counts = NeedCounts(
+            [ReadItem(i, reader.read(i.block)) for i in session.list_hidden(boundary)],
+            [reader.read(i.block) for i in session.list_kept(boundary)],
+        )
+        for rows, found in ((facts, counts.iter_facts()), (pairs, counts.iter_pairs())):
+            for number, (key, features) in enumerate(found):
+                is_needed = key in needed[segment]
+                if is_needed or number % EVERY == 0:
+                    rows.append((features, is_needed, 1 if is_needed else EVERY))
+    return facts, pairs
+
+
+def fit(rows: Sequence[Row], steps: int = 12, ridge: float = 3.0) -> list[float]:
+    """Return the weights of a logistic regression, by Newton's method."""
+    width = len(rows[0][0])
+    weights = [0.0] * width
+    for _ in range(steps):
+        slope = [-ridge * w for w in weights]
+        curve = [[ridge * (i == j) for j in range(width)] for i in range(width)]
+        for features, is_needed, times in rows:
+            chance = 1 / (1 + math.exp(-sum(a * b for a, b in zip(features, weights, strict=True))))
+            error, bend = times * (is_needed - chance), times * chance * (1 - chance)
+            present = [(i, x) for i, x in enumerate(features) if x]
+            for i, x in present:
+                slope[i] += error * x
+                for j, y in present:
+                    curve[i][j] += bend * x * y
+        weights = [a + b for a, b in zip(weights, solve(curve, slope), strict=True)]
+    return weights
+
+
+def solve(matrix: list[list[float]], values: list[float]) -> list[float]:
+    """Solve a system of linear equations by elimination."""
+    rows = [[*row, value] for row, value in zip(matrix, values, strict=True)]
+    for i in range(len(rows)):
+        best = max(range(i, len(rows)), key=lambda k, i=i: abs(rows[k][i]))  # type: ignore[misc]
+        rows[i], rows[best] = rows[best], rows[i]
+        rows[i] = [x / rows[i][i] for x in rows[i]]
+        for k, row in enumerate(rows):
+            if k != i:
+                rows[k] = [a - row[i] * b for a, b in zip(row, rows[i], strict=True)]
+    return [row[-1] for row in rows]
+
+
+def rank(rows: Sequence[Row], weights: Sequence[float]) -> float | None:
+    """Return how often a needed fact outranks one that is not (0.5 is chance)."""
+    scored = sorted(
+        (sum(a * b for a, b in zip(features, weights, strict=True)), is_needed)
+        for features, is_needed, _ in rows
+    )
+    places = [place for place, (_, is_needed) in enumerate(scored) if is_needed]
+    others = len(scored) - len(places)
+    if not places or not others:
+        return None
+    return (sum(places) - len(places) * (len(places) - 1) / 2) / (len(places) * others)
+
+
+def learn(sessions: Sequence[MeasuredSession]) -> None:
+    tables: Sequence[tuple[str, Mapping[str, float]]] = (
+        ("FACT_WEIGHTS", FACT_WEIGHTS),
+        ("PAIR_WEIGHTS", PAIR_WEIGHTS),
+    )
+    observed = [(session.project, observe(session)) for session in sessions]
+    for at, (name, table) in enumerate(tables):
+        rows = [row for _, found in observed for row in found[at]]
+        print(f"{name}: Mapping[str, float] = {{")
+        for feature, weight in zip(table, fit(rows), strict=True):
+            print(f'    "{feature}": {weight:.2f},')
+        print("}")
+        for project in sorted({project for project, _ in observed}):
+            own = [row for p, found in observed if p == project for row in found[at]]
+            other = [row for p, found in observed if p != project for row in found[at]]
+            if other and (quality := rank(own, fit(other))) is not None:
+                print(f"# without {project}: {quality:.2f} of 1.00")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("sessions")
+    parser.add_argument("--learn", action="store_true")
+    parser.add_argument("--budget", type=int, nargs="+", default=[2_000, 500])
+    asked = parser.parse_args()
+    sessions = list(read_sessions(asked.sessions))
+    if asked.learn:
+        learn(sessions)
+        return
+    print("budget  sessions  boundaries  stakes  R     C     P     F3")
+    for budget in asked.budget:
+        total = sum((score(session, budget) for session in sessions), Scores())
+        parts = (total.recall, total.context, total.prose, total.f3)
+        print(
+            f"{budget:<7,} {len(sessions):<9} {total.boundaries:<11} {total.stakes:<7}",
+            *("-   " if part is None else f"{part:.2f} " for part in parts),
+        )
+
+
+if __name__ == "__main__":
+    main()
