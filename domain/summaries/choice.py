@@ -17,8 +17,8 @@ from .page import SummaryPage
 from .statements import PROSE_KINDS, Statement, StatementReader
 from .summarizer import Material
 
-MAX_BLOCKS = 2_000
-"""The newest covered blocks that are read again; older ones count by their lines in a summary."""
+MAX_BLOCKS = 300
+"""How many of the blocks that left earlier are read again; older ones count by the last summary."""
 _CONTEXT_WORTH, _PAIR_WORTH = 1.0, 0.4
 """The worth of a fact's context, and of a pair of words, next to that of the fact itself."""
 _KIND_WORTH = {Kind.TOOL_RESULT: 0.4, Kind.TOOL_CALL: 0.6}
@@ -35,6 +35,7 @@ _CARRIED_SECTIONS = frozenset(
 _COMMON_TIMES = 20
 """A word of the user's instructions that more statements have counts less in each."""
 _MIN_CONTEXT_WORDS = 2
+_MIN_ROOM_CHARS = 40
 _FRAME_CHARS = 16
 """What a line takes besides its words: its mark and its handle."""
 
@@ -62,7 +63,7 @@ def choose_statements(
     begin = items[0].position if items else 0
     removed = [ReadItem(item, reader.read(item.block)) for item in items]
     candidates = [
-        _Candidate(reader.read_line(line.text, is_prose=True), line.newest, 1.0, None, line)
+        _Candidate(reader.read_line(line.text), line.newest, 1.0, None, line)
         for line in earlier
         if line.newest < begin and line.section in _CARRIED_SECTIONS
     ]
@@ -76,11 +77,15 @@ def choose_statements(
     if wanted := find_stems(material.instructions or ""):
         candidates = list(_weigh_by_instructions(candidates, wanted))
     gains = _Gains(needs)
-    for line in page.text.split("\n"):
-        gains.take(reader.read_line(line, is_prose=True))
+    for said in page.text.split("\n"):
+        gains.take(reader.read_line(said))
     chosen: dict[int, SummaryLine] = {}
     opened, left = set[SummarySection](), page.left
     for index in _choose(candidates, gains, page.left):
+        if left < _MIN_ROOM_CHARS:
+            break
+        if len(candidates[index].statement.text) > left:
+            continue
         line = candidates[index].line or _make_line(candidates[index], material.prefix)
         cost = page.count_chars(line, opened)
         if cost <= left:
@@ -102,11 +107,15 @@ def _weigh_by_instructions(
 
 
 def _list_items(material: Material) -> tuple[Item, ...]:
-    if material.originals is None or not material.covers:
-        return material.removed_items
-    newest = material.covers.runs[-1][1]
-    recent = material.covers & Ranges.span(max(1, newest - MAX_BLOCKS + 1), newest)
-    return tuple(material.originals(recent))
+    """Return the blocks to read: those that leave now, and before them the newest that left."""
+    removed = material.removed_items
+    begin = removed[0].position if removed else 0
+    before = (
+        material.covers & Ranges.span(max(1, begin - MAX_BLOCKS), begin - 1) if begin > 1 else None
+    )
+    if material.originals is None or not before:
+        return removed
+    return (*material.originals(before), *removed)
 
 
 def _make_line(candidate: _Candidate, prefix: Ranges) -> SummaryLine:
@@ -159,7 +168,7 @@ class _Gains:
             return 0.0
         if one.facts:
             facts, contexts = self._facts, self._contexts
-            has_context = one.word_count >= _MIN_CONTEXT_WORDS
+            has_context = len(one.words) >= _MIN_CONTEXT_WORDS
             for fact in one.facts:
                 gain += facts.get(fact, 0.0)
                 if has_context:
@@ -174,7 +183,7 @@ class _Gains:
         self._texts.add(statement.text)
         for fact in statement.facts:
             self._facts.pop(fact, None)
-            if statement.word_count >= _MIN_CONTEXT_WORDS:
+            if len(statement.words) >= _MIN_CONTEXT_WORDS:
                 self._contexts.pop(fact, None)
         for pair in statement.pairs:
             self._pairs.pop(pair, None)

@@ -137,11 +137,6 @@ def find_fact_words(text: str) -> list[str]:
     return list(filter(None, _WORD.findall(text)))
 
 
-def collect_line_words(text: str) -> set[str]:
-    """Return the distinct words of a summary line; an escape sequence would hide some."""
-    return set(find_fact_words(text.replace("\\", " ")))
-
-
 def _find_in_block(block: AnyBlock, longest: int, memo: Memo) -> tuple[str, ...]:
     """Return a block's words that are facts; the others need not be counted."""
     words = find_fact_words(get_searched_text(block, longest))

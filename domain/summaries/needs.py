@@ -116,7 +116,9 @@ class NeedCounts:
         self.slow = [exp(-3 * one / self.size) for one in ages]
         self.fast = [exp(-one / _NEAR_TOKENS) for one in ages]
         self.kept_facts = frozenset[str]().union(*(one.facts for one in self.kept))
-        self.kept_words = frozenset[str]().union(*(one.words for one in self.kept))
+        self.kept_words = frozenset[str]().union(
+            *(line.words for one in self.kept for line in one.statements)
+        )
         self.kept_pairs = frozenset[WordPair]().union(
             *(line.pairs for one in self.kept for line in one.statements)
         )

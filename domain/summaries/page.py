@@ -8,7 +8,6 @@ from itertools import chain
 from ..ranges import Ranges
 from .clean_text import list_cited_runs
 from .earlier_summary import EARLIER_HEADING, pick_newest_parts
-from .facts import collect_line_words
 from .layout import (
     SummaryLine,
     SummarySection,
@@ -140,18 +139,9 @@ class SummaryPage:
         return "\n\n".join([*parts, self._tags] if self._tags else parts)
 
     @property
-    def line_count(self) -> int:
-        return len(self._taken)
-
-    def collect_words(self, begin: int = 0) -> set[str]:
-        """Return the possible facts of the lines from index `begin` on.
-
-        From 0 on, include those of the earlier summary and the lists of files; headings have none.
-        """
-        lines = [written for _, written in self._taken[begin:]]
-        if not begin:
-            lines += f"{self._earlier}\n{self._tags}".split("\n")
-        return set().union(*map(collect_line_words, lines))
+    def has_room(self) -> bool:
+        """Whether a line could still fit."""
+        return self.left >= _MIN_LINE_CHARS
 
     def _fit_line(self, line: SummaryLine, granted: int) -> int | None:
         """Return the characters that the line takes; 0 without room, None if it is repeated."""

@@ -15,13 +15,15 @@ from .prose import INTENT_PATTERN, Sentence, iter_sentences
 
 PROSE_KINDS = frozenset({Kind.USER, Kind.ASSISTANT, Kind.THINKING})
 MAX_STATEMENT_CHARS = 220
+MAX_END_CHARS = 4_000
 _MIN_LINE_CHARS, _MIN_SENTENCE_CHARS = 20, 12
 _MIN_INTENT_CHARS = 60
 """A shorter announcement, such as `Let me look at it`, says nothing once it is done."""
 _MAX_LINE_PARTS = 12
 """How many parts of one very long line are read."""
-_MAX_BLOCKS = 20_000
-"""After so many blocks, the words that were read are forgotten."""
+_MAX_LINES = 100_000
+"""After so many different lines, those that were read are forgotten."""
+_NO_PAIRS = frozenset[WordPair]()
 
 
 class Statement(NamedTuple):
@@ -30,10 +32,10 @@ class Statement(NamedTuple):
     text: str
     facts: tuple[str, ...]
     """The facts that it carries, as fidelity counts them."""
+    words: tuple[str, ...]
+    """Its plain words."""
     pairs: frozenset[WordPair]
     """Neighboring plain words of prose."""
-    word_count: int
-    """Its distinct plain words."""
     sentence: Sentence | None = None
     """For prose: the sentence with the heading above it."""
 
@@ -41,9 +43,7 @@ class Statement(NamedTuple):
 class BlockContent(NamedTuple):
     statements: tuple[Statement, ...]
     facts: frozenset[str]
-    """The facts anywhere in the block, in statements or not."""
-    words: frozenset[str]
-    """The plain words of its statements."""
+    """The facts of all its statements."""
 
 
 class StatementReader:
@@ -52,52 +52,57 @@ class StatementReader:
     def __init__(self) -> None:
         self._memo = Memo()
         self._plain = PlainWords()
-        self._count = 0
+        self._lines: dict[str, Statement] = {}
 
     def read(self, block: AnyBlock) -> BlockContent:
         return self._memo.read(self._read_block, block)
 
-    def read_line(
-        self, text: str, *, is_prose: bool, sentence: Sentence | None = None
-    ) -> Statement:
-        pieces = self._plain.split_pieces(text)
-        words = [word for piece in pieces for word in piece.words]
+    def read_line(self, text: str, sentence: Sentence | None = None) -> Statement:
+        """Return a line of prose."""
+        facts, words = self._read_words(text)
         pairs = {(a, b) if a < b else (b, a) for a, b in pairwise(words)}
-        return Statement(
-            text,
-            tuple(dict.fromkeys(key for piece in pieces for key in piece.carried_keys)),
-            frozenset(pairs - GENERIC_PAIRS) if is_prose else frozenset(),
-            len(set(words)),
-            sentence,
-        )
+        return Statement(text, facts, words, frozenset(pairs - GENERIC_PAIRS), sentence)
 
     def _read_block(self, block: AnyBlock) -> BlockContent:
-        self._count += 1
-        if self._count % _MAX_BLOCKS == 0:
+        if len(self._lines) > _MAX_LINES:
+            self._lines.clear()
             self._plain = PlainWords()
-        is_prose = block.kind in PROSE_KINDS
-        texts = _iter_sentences(block) if is_prose else _iter_lines(block)
-        known = dict(texts)
-        read = [
-            self.read_line(text, is_prose=is_prose, sentence=sentence)
-            for text, sentence in known.items()
-        ]
-        split, facts, words = self._plain.split_pieces, set[str](), set[str]()
-        for line in set(_read_text(block).split("\n")):
-            for piece in split(line):
-                facts.update(piece.carried_keys)
-                words.update(piece.words)
-        statements = tuple(one for one in read if one.facts or one.pairs)
-        return BlockContent(statements, frozenset(facts), frozenset(words))
+        if block.kind in PROSE_KINDS:
+            read = [self.read_line(*one) for one in dict(_iter_sentences(block)).items()]
+            statements = tuple(one for one in read if one.facts or one.pairs)
+        else:
+            lines = map(self._read_tool_line, dict.fromkeys(_iter_lines(block)))
+            statements = tuple(one for one in lines if one.facts)
+        return BlockContent(statements, frozenset(fact for one in statements for fact in one.facts))
+
+    def _read_tool_line(self, text: str) -> Statement:
+        known = self._lines.get(text)
+        if known is None:
+            known = self._lines[text] = Statement(text, *self._read_words(text), _NO_PAIRS)
+        return known
+
+    def _read_words(self, text: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """Return the facts and the plain words of a line."""
+        facts, words = list[str](), list[str]()
+        for piece in self._plain.split_pieces(text):
+            facts += piece.carried_keys
+            words += piece.words
+        return tuple(dict.fromkeys(facts)), tuple(words)
 
     def __reduce__(self) -> tuple[type["StatementReader"], tuple[()]]:
         return StatementReader, ()
 
 
 def _read_text(block: AnyBlock) -> str:
-    if isinstance(block, ToolCall):
-        return "\n".join(iter_strings(read_arguments(block)))
-    return block.text
+    """Return what a call says or a result shows; of a long text, both ends."""
+    text = (
+        "\n".join(iter_strings(read_arguments(block)))
+        if isinstance(block, ToolCall)
+        else block.text
+    )
+    if len(text) > 2 * MAX_END_CHARS:
+        return f"{text[:MAX_END_CHARS]}\n{text[-MAX_END_CHARS:]}"
+    return text
 
 
 def _iter_sentences(block: AnyBlock) -> Iterator[tuple[str, Sentence]]:
@@ -115,13 +120,12 @@ def _iter_sentences(block: AnyBlock) -> Iterator[tuple[str, Sentence]]:
             yield line, sentence
 
 
-def _iter_lines(block: ToolCall | ToolResult | AnyBlock) -> Iterator[tuple[str, None]]:
+def _iter_lines(block: ToolCall | ToolResult | AnyBlock) -> Iterator[str]:
     for raw in make_printable(_read_text(block)).split("\n"):
         numbered = NUMBERING_PATTERN.match(raw)
         line = " ".join((raw[numbered.end() :] if numbered else raw).split())
         if len(line) >= _MIN_LINE_CHARS:
-            for part in [line] if len(line) <= MAX_STATEMENT_CHARS else _split_line(line):
-                yield part, None
+            yield from [line] if len(line) <= MAX_STATEMENT_CHARS else _split_line(line)
 
 
 def _split_line(line: str) -> Iterable[str]:

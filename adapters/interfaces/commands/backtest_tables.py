@@ -101,7 +101,7 @@ def _kept_row(total: SetupTotal) -> dict[str, object]:
         "files": divide(scores.modified_named, scores.modified),
         "constraints": divide(scores.constraints_kept, scores.constraints),
     }
-    return {"policy": total.setup.label} | {name: format_part(of) for name, of in parts.items()}
+    return {"policy": total.setup.label, **{name: format_part(of) for name, of in parts.items()}}
 
 
 def _trouble_row(total: SetupTotal) -> dict[str, object]:

@@ -13,17 +13,17 @@ MAX_ERRORS = 5
 
 def print_file(file: FileReport | FileNews) -> None:
     """Print a line for a file that was read, and one for each of its problems."""
-    is_report = isinstance(file, FileReport)
-    if file.format and not (is_report and file.passed):
-        rewritten = ", rewritten" if not is_report and file.again else ""
+    report = file if isinstance(file, FileReport) else None
+    if file.format and not (report and report.passed):
+        rewritten = ", rewritten" if isinstance(file, FileNews) and file.again else ""
         blocks = f"{format_count(file.added, 'new block')} of {format_count(file.entries, 'entry')}"
         names = ", ".join(file.sessions[:3]) + (" ..." if len(file.sessions) > 3 else "")
         where = f" in {names}" if names else ""
         print_text(f"{file.path}: {file.format}{rewritten}, {blocks}{where}")
     problems = list(file.errors)
-    if is_report:
-        problems += [f"{count:,} of unknown type {kind}" for kind, count in file.unknown.items()]
-        if file.format and not file.complete:
+    if report:
+        problems += [f"{count:,} of unknown type {kind}" for kind, count in report.unknown.items()]
+        if report.format and not report.complete:
             problems.append("it was not read to its end: import it again to go on")
     for problem in problems:
         print_text(f"{INDENT}{problem}" if file.format else problem)
