@@ -14,7 +14,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 RINGS = ("domain", "projections", "adapters")
 
-AN_INDEX = re.compile(r"[\w.-]*(?:pypi|pythonhosted|devpi)[\w.-]*\.(?:org|net)\b")
+AN_INDEX = re.compile(r"(?<![\w.-])[\w.-]*(?:pypi|pythonhosted|devpi)[\w.-]*\.(?:org|net)\b")
 SOMEBODY = r"(?!(?:you|me|user|agent|alice|bob|ada|dev)\b)[A-Za-z0-9._-]+"
 A_HOME = re.compile(
     rf"(?<![\w.$}}])(?:/root[/]|/(?:home|Users)/{SOMEBODY})"

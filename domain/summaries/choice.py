@@ -14,7 +14,7 @@ from .findings import classify_statement
 from .layout import SummaryLine, SummarySection
 from .needs import NeedCounts, Needs, ReadItem
 from .page import SummaryPage
-from .statements import PROSE_KINDS, Statement, StatementReader
+from .statements import SPOKEN_KINDS, Statement, StatementReader
 from .summarizer import Material
 
 MAX_BLOCKS = 300
@@ -122,7 +122,7 @@ def _make_line(candidate: _Candidate, prefix: Ranges) -> SummaryLine:
     """Return the line that quotes a statement of a block."""
     item, statement = candidate.item, candidate.statement
     kind = item.kind if item else Kind.ASSISTANT
-    text = statement.text if kind in PROSE_KINDS else mark_code(statement.text)
+    text = statement.text if kind in SPOKEN_KINDS else mark_code(statement.text)
     if kind is Kind.USER:
         section = SummarySection.GOAL
     elif candidate.newest in prefix:

@@ -49,7 +49,7 @@ class UserMessage(NamedTuple):
     rules: tuple[str, ...]
 
 
-def read_user_message(block: AnyBlock) -> UserMessage:
+def parse_user_message(block: AnyBlock) -> UserMessage:
     said = remove_inserted_text(block.text)
     text = tidy_line(said)
     # A line next to inserted text comes from the program as well.
@@ -68,7 +68,7 @@ def iter_requests(items: Iterable[Item], memo: Memo) -> Iterator[SummaryLine]:
     for item in items:
         if item.kind is not Kind.USER:
             continue
-        message = memo.read(read_user_message, item.block)
+        message = memo.read(parse_user_message, item.block)
         if message.is_request:
             words = message.text
             is_small_talk = words.isascii() and len(words) < 30 and words.count(" ") < 4
@@ -82,7 +82,7 @@ def iter_rules(
     """Yield the sentences in which the user stated rules, also from quoted goals."""
     for item in items:
         if item.kind is Kind.USER:
-            message = memo.read(read_user_message, item.block)
+            message = memo.read(parse_user_message, item.block)
             weight = 0.45 if message.is_pasted else 0.75
             yield from (_make_rule(rule, item.position, weight) for rule in message.rules)
     for line in goals:

@@ -9,11 +9,11 @@ from ..digest import iter_strings, read_arguments
 from ..fidelity.generic_keys import GENERIC_PAIRS
 from ..fidelity.plain_words import PlainWords, WordPair
 from .clean_text import NUMBERING_PATTERN, make_printable, tidy_line
-from .findings import read_user_message, remove_inserted_text
+from .findings import parse_user_message, remove_inserted_text
 from .memo import Memo
 from .prose import INTENT_PATTERN, Sentence, iter_sentences
 
-PROSE_KINDS = frozenset({Kind.USER, Kind.ASSISTANT, Kind.THINKING})
+SPOKEN_KINDS = frozenset({Kind.USER, Kind.ASSISTANT, Kind.THINKING})
 MAX_STATEMENT_CHARS = 220
 MAX_END_CHARS = 4_000
 _MIN_LINE_CHARS, _MIN_SENTENCE_CHARS = 20, 12
@@ -67,7 +67,7 @@ class StatementReader:
         if len(self._lines) > _MAX_LINES:
             self._lines.clear()
             self._plain = PlainWords()
-        if block.kind in PROSE_KINDS:
+        if block.kind in SPOKEN_KINDS:
             read = [self.read_line(*one) for one in dict(_iter_sentences(block)).items()]
             statements = tuple(one for one in read if one.facts or one.pairs)
         else:
@@ -107,7 +107,7 @@ def _read_text(block: AnyBlock) -> str:
 
 def _iter_sentences(block: AnyBlock) -> Iterator[tuple[str, Sentence]]:
     is_user = block.kind is Kind.USER
-    if is_user and not read_user_message(block).is_request:
+    if is_user and not parse_user_message(block).is_request:
         return
     text = remove_inserted_text(block.text) if is_user else block.text
     for sentence in iter_sentences(make_printable(text)):

@@ -24,8 +24,10 @@ from .printing import clip_text, pick, print_error, show_progress
 from .verbs import DATABASE_VARIABLE, Invocation
 
 LAST_WORD = "last"
-_MIN_NAME_CHARACTERS = 8
+_MIN_NAME_CHARACTERS = 4
 """The minimum length of a shortened name."""
+_FULL_NAME_CHARACTERS = 8
+"""Names of at most this length are shown in full."""
 _MAX_NAMED_SESSIONS = 5
 _QUICK_EVENTS = 2_000
 """Events that are read too fast for a progress bar."""
@@ -190,7 +192,8 @@ def shorten_names(keys: Iterable[str]) -> dict[str, str]:
     same = Counter(names.values())
     found = {}
     for key, name in names.items():
-        starts = (name[:end] for end in range(_MIN_NAME_CHARACTERS, len(name)))
+        ends = range(_MIN_NAME_CHARACTERS, len(name)) if len(name) > _FULL_NAME_CHARACTERS else ()
+        starts = (name[:end] for end in ends)
         whole = name if same[name] == 1 else key
         found[key] = next((start for start in starts if prefixes[start] == 1), whole)
     return found
