@@ -1,4 +1,4 @@
-"""Past 80% full, keep the newest 40% of the context word for word and summarise the rest."""
+"""Past 80% full, keep the newest 40% of the context word for word and summarize the rest."""
 
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
@@ -58,7 +58,7 @@ class ContextBudget(NamedTuple):
 
 @dataclass(frozen=True)
 class PreserveZone:
-    """The policy of seed 004: fires above 80% of the limit; keeps the newest 40%.
+    """The policy of jack-phare/goat: fires above 80% of the limit; keeps the newest 40%.
 
     Room for the answer counts as used. The message that exceeds the zone leaves. Below the
     threshold, old tool results are shortened once that saves enough.
@@ -66,7 +66,7 @@ class PreserveZone:
 
     name: ClassVar[str] = "preserve-zone"
     alias: ClassVar[str] = "claude-sdk"
-    source: ClassVar[str] = "seed 004: jack-phare/goat, Spec 09: Context & Compaction"
+    source: ClassVar[str] = "jack-phare/goat, Spec 09: Context & Compaction"
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         "as_shipped": {
             "unit": "bytes",

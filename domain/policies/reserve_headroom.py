@@ -1,4 +1,4 @@
-"""Past the limit less a reserve, keep the newest tokens and summarise all that came before."""
+"""Past the limit less a reserve, keep the newest tokens and summarize all that came before."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -62,14 +62,14 @@ class Headroom(NamedTuple):
 
 @dataclass(frozen=True)
 class ReserveHeadroom:
-    """The policy of seed 003: fires above limit - reserve; keeps the newest `keep` tokens.
+    """The policy of inspirepan/klaude-code: fires above limit - reserve; keeps the newest `keep` tokens.
 
     A cut may split a turn; it is at the start of a message that is not a tool result.
     """
 
     name: ClassVar[str] = "reserve-headroom"
     alias: ClassVar[str] = "klaude-code"
-    source: ClassVar[str] = "seed 003: inspirepan/klaude-code, compaction/AGENTS.md"
+    source: ClassVar[str] = "inspirepan/klaude-code, compaction/AGENTS.md"
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = MappingProxyType(
         {
             "as_shipped": {

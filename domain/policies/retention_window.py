@@ -28,7 +28,7 @@ _BUDGET, _LATEST, _EITHER = "budget", "latest", "either"
 
 @dataclass(frozen=True)
 class RetentionWindow:
-    """The policy of seed 002: fires above limit - reserve - keep; keeps the newest `keep` tokens.
+    """The policy of alchemiststudiosDOTai/tunacode: fires above limit - reserve - keep; keeps the newest `keep` tokens.
 
     A cut is right after a prompt or a finished message of the model, and never before a tool
     result. If the budget is reached elsewhere, the cut moves back and keeps more.
@@ -36,9 +36,7 @@ class RetentionWindow:
 
     name: ClassVar[str] = "retention-window"
     alias: ClassVar[str] = "tunacode"
-    source: ClassVar[str] = (
-        "seed 002: alchemiststudiosDOTai/tunacode, plan of the compaction system"
-    )
+    source: ClassVar[str] = "alchemiststudiosDOTai/tunacode, plan of the compaction system"
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         "as_shipped": {"unit": "code-points", "forced_cut": _BUDGET, "splits_runs": False},
         "later": {

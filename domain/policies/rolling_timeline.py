@@ -33,7 +33,7 @@ class TimelineUsage(NamedTuple):
 
 @dataclass(frozen=True)
 class RollingTimeline:
-    """The policy of seed 000: recent blocks stay, and older ones roll out into a new summary.
+    """The policy of kdcube/kdcube-ai-app: recent blocks stay, and older ones roll out into a new summary.
 
     A cut is at a turn or a message, never at a tool result. If it splits a turn, the beginning of
     the turn is summarized separately.
@@ -41,7 +41,7 @@ class RollingTimeline:
 
     name: ClassVar[str] = "rolling-timeline"
     alias: ClassVar[str] = "kdcube"
-    source: ClassVar[str] = "seed 000: kdcube/kdcube-ai-app, react/doc/compaction-README.md"
+    source: ClassVar[str] = "kdcube/kdcube-ai-app, react/doc/compaction-README.md"
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         "as_shipped": {
             "unit": "code-points",

@@ -38,14 +38,14 @@ class ResultText(StrEnum):
 
 @dataclass(frozen=True)
 class ScoredPruning:
-    """The policy of seed 001: messages with the lowest scores leave, without a summary.
+    """The policy of qbit-ai/qbit: messages with the lowest scores leave, without a summary.
 
     The newest turns stay. No count includes the system prompt.
     """
 
     name: ClassVar[str] = "scored-pruning"
     alias: ClassVar[str] = "qbit"
-    source: ClassVar[str] = "seed 001: qbit-ai/qbit, docs/context-compaction.md"
+    source: ClassVar[str] = "qbit-ai/qbit, docs/context-compaction.md"
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         "as_shipped": {
             "cooldown_seconds": 0.0,

@@ -229,7 +229,7 @@ def format_block_heading(
     *,
     brief: bool = False,
 ) -> str:
-    """Return `#12 tool_call Read (call_7), 14 tokens [summarised]`; `brief` omits the call's id."""
+    """Return `#12 tool_call Read (call_7), 14 tokens [summarized]`; `brief` omits the call's id."""
     name = block.name if isinstance(block, Block | ToolCall) else None
     words = [f"#{position}", str(block.kind)]
     words += [name] if name else []
@@ -256,7 +256,7 @@ def list_marks(
     elif block.kind in UNSENT_KINDS and status is not BlockStatus.RETRACTED:
         yield "never sent"
     elif status is not BlockStatus.VISIBLE:
-        yield f"{status}{place}"
+        yield f"{status.name.lower()}{place}"
     elif place:
         yield f"visible again{place}"
     if pending:

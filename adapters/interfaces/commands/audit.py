@@ -189,7 +189,7 @@ def _print_story(audit: Audit, story: Iterable[AuditEntry], *, brief: bool) -> N
     print_text(f"{audit.session.key}{title}", bold=True)
     print_text(
         f"{format_count(audit.turns, 'turn')}, {format_count(audit.blocks, 'block')},"
-        f" {format_count(audit.tokens, 'token')} estimated; fates as of "
+        f" {format_count(audit.tokens, 'token')} estimated; statuses as of "
         f"{format_coordinate(audit.coordinate)}"
     )
     for entry in story:

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from ....domain.compaction import UNSHOWN_SUMMARIZER
 from ....domain.compaction_events import CompactionFailed, CompactionReverted, PreparationDropped
 from ....projections.audit_entries import find_source_time
 from ....projections.lineage_tree import BoundaryNode, BoundaryStatus, FailedCompaction, LineageTree
@@ -199,6 +200,8 @@ def _node_details(tree: LineageTree, node: BoundaryNode) -> Iterator[str]:
     size = str(node.sizes)
     if summary is None:
         yield f"{size}; without a summary"
+    elif summary.summarizer == UNSHOWN_SUMMARIZER:
+        yield f"{size}; a summary that the source does not show"
     else:
         by = f"{summary.summarizer}{f' ({summary.model})' if summary.model else ''}"
         yield f"{size}; a summary of {format_count(summary.tokens, 'token')} by {by}"

@@ -100,7 +100,7 @@ def _print_policy(one: dict[str, Any]) -> None:
     print_text(one["name"] + (f" ({', '.join(also)})" if also else ""), bold=True)
     print_text(f"    {one['summary']}")
     if one["source"]:
-        print_text(f"    from {one['source']}")
+        print_text(f"    follows {one['source']}")
     if one["package"]:
         print_text(f"    brought by the package {one['package']}")
     for preset in one["presets"]:

@@ -44,7 +44,7 @@ def test_a_story_for_people_says_what_became_of_blocks_and_who_saw_what(
 
     assert answer.code == 0
     for pattern in (
-        r"#6 user, .*\[summarised by compaction \d+ since #\d+\]",
+        r"#6 user, .*\[summarized by compaction \d+ since #\d+\]",
         r"== compact boundary: compaction \d+, .*, trigger manual, policy reserve-headroom ==.*",
         r"-- call 13 saw main@\d+#\d+: .*; proved --",
         r"    a-model, \$0\.2500, 1\.5 s, sent as anthropic/1, recorded at #.*",
@@ -201,7 +201,7 @@ def test_the_coordinate_of_a_call_is_understood_wherever_a_view_is_named(
     view = run("view", "long", "--at", at).out
     assert f", as of {at}\n" in view
     assert run("view", "long", "--at", position, "--lineage-version", version).out == view
-    assert f"; fates as of {at}\n" in run("audit", "long", "--at", at).out
+    assert f"; statuses as of {at}\n" in run("audit", "long", "--at", at).out
     same = f"{at} -> {at}\nBoth views are the same."
     assert same in run("diff", "long", "--from", at, "--to", at).out
 
