@@ -58,7 +58,7 @@ class ContextBudget(NamedTuple):
 
 @dataclass(frozen=True)
 class PreserveZone:
-    """The policy of jack-phare/goat: fires above 80% of the limit; keeps the newest 40%.
+    """Follows jack-phare/goat: fires above 80% of the limit; keeps the newest 40%.
 
     Room for the answer counts as used. The message that exceeds the zone leaves. Below the
     threshold, old tool results are shortened once that saves enough.

@@ -62,7 +62,7 @@ class Headroom(NamedTuple):
 
 @dataclass(frozen=True)
 class ReserveHeadroom:
-    """The policy of inspirepan/klaude-code: fires above limit - reserve; keeps the newest `keep` tokens.
+    """Follows inspirepan/klaude-code: fires above limit - reserve; keeps the newest `keep` tokens.
 
     A cut may split a turn; it is at the start of a message that is not a tool result.
     """

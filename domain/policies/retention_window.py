@@ -28,7 +28,7 @@ _BUDGET, _LATEST, _EITHER = "budget", "latest", "either"
 
 @dataclass(frozen=True)
 class RetentionWindow:
-    """The policy of alchemiststudiosDOTai/tunacode: fires above limit - reserve - keep; keeps the newest `keep` tokens.
+    """Follows alchemiststudiosDOTai/tunacode: fires above limit - reserve - keep.
 
     A cut is right after a prompt or a finished message of the model, and never before a tool
     result. If the budget is reached elsewhere, the cut moves back and keeps more.

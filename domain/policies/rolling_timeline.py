@@ -33,7 +33,7 @@ class TimelineUsage(NamedTuple):
 
 @dataclass(frozen=True)
 class RollingTimeline:
-    """The policy of kdcube/kdcube-ai-app: recent blocks stay, and older ones roll out into a new summary.
+    """Follows kdcube/kdcube-ai-app: recent blocks stay, older ones roll out into a new summary.
 
     A cut is at a turn or a message, never at a tool result. If it splits a turn, the beginning of
     the turn is summarized separately.

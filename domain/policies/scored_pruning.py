@@ -38,7 +38,7 @@ class ResultText(StrEnum):
 
 @dataclass(frozen=True)
 class ScoredPruning:
-    """The policy of qbit-ai/qbit: messages with the lowest scores leave, without a summary.
+    """Follows qbit-ai/qbit: messages with the lowest scores leave, without a summary.
 
     The newest turns stay. No count includes the system prompt.
     """

@@ -90,7 +90,7 @@ def test_every_policy_is_listed_with_its_presets_and_settings(run: Run, file: Pa
         assert [preset["name"] for preset in one["presets"]] == list(presets)
         assert [setting["name"] for setting in one["settings"]] == [each.name for each in settings]
         part = said.partition(f"{name} ({alias}" if alias else f"{name}\n")[2].partition("\n\n")[0]
-        assert f"from {one['source']}" in part or not one["source"]
+        assert f"follows {one['source']}" in part or not one["source"]
         for preset in one["presets"]:
             word = f"{name}@{preset['name']}"
             assert get_policy(word) == policy(**preset["settings"])
