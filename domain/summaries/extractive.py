@@ -123,14 +123,10 @@ def _write_page(
     rest = page.add_shares(lines, _compute_shares(material))
     for line in choose_statements(material, earlier, page, reader):
         page.add_whole(line)
-    page.add(line for line in rest if page.has_room and not _is_kept(line, material))
+    shown = "\n".join(item.block.text for item in material.kept_items)
+    page.add(line for line in rest if page.has_room and line.text not in shown)
     page.add_earlier(parts, page.left)
     return Draft(page.text, page.sections, page.cites)
-
-
-def _is_kept(line: SummaryLine, material: Material) -> bool:
-    """Check whether the view still shows these words."""
-    return any(line.text in item.block.text for item in material.kept_items)
 
 
 def _compute_shares(material: Material) -> dict[SummarySection, float]:
