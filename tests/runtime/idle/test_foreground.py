@@ -201,18 +201,20 @@ def test_four_workers_of_which_one_is_killed_compact_each_session_once(
         assert is_at_it(at_it)
         words = (database, "--concurrency", "1")
         workers = [running.enter_context(idling(*words, env=env)) for _ in range(3)]
-        workers[0].until(NoticeKind.DONE)
+        deadline = monotonic() + LONG
+        # On a busy machine one worker may do all that is due before another has started.
+        while status(database).done < 1:
+            assert monotonic() < deadline
+            sleep(0.1)
         dying.process.kill()
         assert dying.process.wait(LONG) == -signal.SIGKILL
         Killed.count += 1
-        deadline = monotonic() + LONG
         while status(database).done < 8:
             assert monotonic() < deadline
             sleep(0.1)
         documents = [stopped(worker) for worker in workers]
 
     assert sum(document["done"] for document in documents) == 8
-    assert len([document for document in documents if document["done"]]) > 1
     assert not any(document["lost"] or document["failed"] for document in documents)
     requests = 0
     with cutbank.open(database) as store:
