@@ -15,6 +15,7 @@ from .anchors import (
     sort_longest_first,
     split_pieces,
 )
+from .word_facts import split_on_separators
 
 # Letters of Latin scripts; a word with a capital inside is a name and counts as a fact.
 _WORD = re.compile(r"\b[A-Za-zÀ-ÖØ-öø-ÿ][a-zß-öø-ÿ]{3,}\b")
@@ -53,8 +54,6 @@ class ParsedLine(NamedTuple):
 class LinePiece(NamedTuple):
     """The content of a part of a line that can be read separately."""
 
-    line: ParsedLine
-    """Places are counted from the start of the piece."""
     facts: tuple[str, ...]
     """The keys of its facts."""
     carried_keys: tuple[str, ...]
@@ -68,6 +67,7 @@ class PlainWords:
     def __init__(self, roots: Iterable[str] = ()) -> None:
         self._roots = sort_longest_first(roots)
         self._pieces = _PieceCache(self._roots)
+        self._parts: dict[str, ParsedLine] = {}
         self._lines: dict[str, ParsedLine] = {}
 
     def iter_line_words(self, text: str) -> Iterator[list[str]]:
@@ -83,7 +83,7 @@ class PlainWords:
         """Return the pieces of one line, from left to right."""
         if UNIT_NUMBER_PATTERN.search(line) is None:
             # No fact contains white space here, so each word can be read separately.
-            return [self._pieces[word] for word in line.split()]
+            return [self._pieces[word] for word in split_on_separators(line)]
         return [_make_piece(self.parse_line(line))]
 
     def parse_line(self, text: str) -> ParsedLine:
@@ -99,13 +99,19 @@ class PlainWords:
         facts: list[Anchor] = []
         spots: list[WordSpot] = []
         for found in _NON_SPACE.finditer(text):
-            line, at = self._pieces[found[0]].line, found.start()
+            line, at = self._parse_part(found[0]), found.start()
             facts += [Anchor(key, kind, at + a, at + b) for key, kind, a, b in line.facts]
             spots += [WordSpot(word, at + a, at + b) for word, a, b in line.word_spots]
         return ParsedLine(tuple(facts), tuple(spots))
 
+    def _parse_part(self, text: str) -> ParsedLine:
+        line = self._parts.get(text)
+        if line is None:
+            line = self._parts[text] = _read_line(text, self._roots)
+        return line
 
-_EMPTY_PIECE = LinePiece(ParsedLine((), ()), (), (), ())
+
+_EMPTY_PIECE = LinePiece((), (), ())
 
 
 class _PieceCache(dict[str, LinePiece]):
@@ -116,7 +122,13 @@ class _PieceCache(dict[str, LinePiece]):
         self._roots = longest_first
 
     def __missing__(self, text: str) -> LinePiece:
-        piece = self[text] = _make_piece(_read_line(text, self._roots))
+        if DISTINCTIVE_PATTERN.search(text):
+            piece = _make_piece(_read_line(text, self._roots))
+        else:
+            words = [word.lower() for word in _WORD.findall(text)]
+            told = tuple([word for word in words if word not in STOP_WORDS])
+            piece = LinePiece((), (), told) if told else _EMPTY_PIECE
+        self[text] = piece
         return piece
 
 
@@ -124,7 +136,6 @@ def _make_piece(line: ParsedLine) -> LinePiece:
     if not line.facts and not line.word_spots:
         return _EMPTY_PIECE
     return LinePiece(
-        line,
         tuple([fact.key for fact in line.facts]),
         tuple([key for fact in line.facts for key in list_carried_keys(fact)]),
         tuple([spot.word for spot in line.word_spots]),

@@ -93,14 +93,15 @@ def _split_words(text: str) -> tuple[set[str], list[str]]:
             begin = piece.rfind("\n", 0, found.start()) + 1
             end = piece.find("\n", found.end())
             if begin > start:
-                words.update(_split_on_separators(piece[start:begin]))
+                words.update(split_on_separators(piece[start:begin]))
             start = end if end >= 0 else len(piece)
             whole.append(piece[begin:start])
-        words.update(_split_on_separators(piece[start:] if start else piece))
+        words.update(split_on_separators(piece[start:] if start else piece))
     return words, whole
 
 
-def _split_on_separators(text: str) -> list[str]:
+def split_on_separators(text: str) -> list[str]:
+    """Return the words of a text without numbers with units, which can be read separately."""
     # An opening parenthesis stays: it ends a name and distinguishes a call from a file.
     apart = _ALWAYS if "://" in text else _WITHOUT_URLS
     told = text.replace("(", "( ").encode("utf-8", "surrogatepass")

@@ -37,7 +37,10 @@ WORDS = st.sampled_from(
 
 
 LINES = st.lists(
-    st.one_of(WORDS, TEXTS, st.sampled_from(["x" * MAX_LINE_CHARS, "12 ms", "(", ",", "\t"])),
+    st.one_of(
+        *(WORDS, TEXTS, st.sampled_from(["x" * MAX_LINE_CHARS, "12 ms", "(", ",", "\t"])),
+        st.sampled_from(['"bank_of",Deep=river;', "f(load_rows)", "http://a.b/c,d;e"]),
+    ),
     max_size=12,
 ).map(" ".join)
 
@@ -59,6 +62,10 @@ def test_a_line_that_is_put_together_always_says_what_it_says_as_a_whole(text: s
 
     assert line.facts == facts
     assert list(line.word_spots) == words
+    pieces = PlainWords(ROOTS).split_pieces(text)
+    assert [word for piece in pieces for word in piece.words] == [word for word, _, _ in words]
+    if len(text) <= MAX_LINE_CHARS:
+        assert [key for piece in pieces for key in piece.facts] == [fact.key for fact in facts]
 
 
 def test_pairs_are_told_either_way_and_never_of_one_word() -> None:
