@@ -21,7 +21,7 @@ from ...storage.event_log.storage_errors import translate_storage_errors
 from ...storage.sqlite.database_file import is_in_memory
 from ..replaying.deciders import SIZED_SUMMARIZER
 from .backtest_pool import DEFAULT_TIMEOUT_S, ItemAnswer, ItemOrder, SessionTask, measure_tasks
-from .backtest_text import format_session_name
+from .backtest_tables import format_session_name
 from .cells import BenchTerms, ControlItem, ItemResult, TaskItem
 from .grid import Grid
 from .result_cache import ResultCache, fingerprint_item, open_result_cache
