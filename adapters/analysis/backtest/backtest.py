@@ -20,13 +20,20 @@ from ...storage.event_log.addresses import is_postgres
 from ...storage.event_log.storage_errors import translate_storage_errors
 from ...storage.sqlite.database_file import is_in_memory
 from ..replaying.deciders import SIZED_SUMMARIZER
-from .backtest_pool import DEFAULT_TIMEOUT_S, ItemAnswer, ItemOrder, SessionTask, measure_tasks
+from .backtest_pool import (
+    DEFAULT_TIMEOUT_S,
+    ItemAnswer,
+    ItemOrder,
+    MeasurementFailure,
+    SessionLocation,
+    SessionTask,
+    measure_tasks,
+)
 from .backtest_tables import format_session_name
 from .cells import BenchTerms, ControlItem, ItemResult, TaskItem
 from .grid import Grid
 from .result_cache import ResultCache, fingerprint_item, open_result_cache
 from .session_log import SessionRead
-from .worker import MeasurementFailure, SessionLocation
 
 CONTROL_BUDGETS = (500, 2_000)
 """Default budgets of the controls' texts, in tokens."""
