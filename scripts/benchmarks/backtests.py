@@ -7,7 +7,7 @@ from pathlib import Path
 from time import perf_counter
 
 import cutbank
-from cutbank.adapters.analysis.backtest.measured_sessions import import_temporarily
+from cutbank.adapters.interfaces.commands.backtest import import_temporarily
 from cutbank.adapters.interfaces.sample import write_sample
 from cutbank.adapters.runtime.sessions.session_store import SessionStore
 from cutbank.domain.backtest.cell import BacktestResult

@@ -1,11 +1,12 @@
 """Runs a backtest: known results come from the cache, the others are measured."""
 
 import os
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack, closing
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing, contextmanager
 from functools import lru_cache, partial
 from itertools import product
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from ....domain.backtest.cell import BacktestResult, Cell, Setup
@@ -15,16 +16,24 @@ from ....domain.models import ModelFacts
 from ...models.context_limits import find_facts
 from ...runtime.sessions.session_store import SessionStore
 from ...runtime.sessions.stored_session import StoredSession
+from ...storage.event_log.addresses import is_postgres
 from ...storage.event_log.storage_errors import translate_storage_errors
+from ...storage.sqlite.database_file import is_in_memory
 from ..replaying.deciders import SIZED_SUMMARIZER
-from .backtest_pool import DEFAULT_TIMEOUT_S, ItemAnswer, ItemOrder, SessionTask, measure_tasks
-from .backtest_text import format_session_name
+from .backtest_pool import (
+    DEFAULT_TIMEOUT_S,
+    ItemAnswer,
+    ItemOrder,
+    MeasurementFailure,
+    SessionLocation,
+    SessionTask,
+    measure_tasks,
+)
+from .backtest_tables import format_session_name
 from .cells import BenchTerms, ControlItem, ItemResult, TaskItem
 from .grid import Grid
-from .measured_sessions import share_database
 from .result_cache import ResultCache, fingerprint_item, open_result_cache
 from .session_log import SessionRead
-from .worker import MeasurementFailure, SessionLocation
 
 CONTROL_BUDGETS = (500, 2_000)
 """Default budgets of the controls' texts, in tokens."""
@@ -137,7 +146,7 @@ class _Backtest:
     def run(self, processes: int, timeout_s: float) -> BacktestResult:
         """Run the backtest. Finished results are in the cache even if it is interrupted."""
         self._report_progress(0)
-        with share_database(self.store) as address:
+        with _share_database(self.store) as address:
             tasks = self._make_tasks(address, processes)
             measured = measure_tasks(tasks, self._choose_items, processes, timeout_s)
             try:
@@ -245,6 +254,21 @@ class _Backtest:
     def _report_progress(self, more: int) -> None:
         self._done += more
         self.progress(self._done, self.total)
+
+
+@contextmanager
+def _share_database(store: SessionStore) -> Iterator[str]:
+    """Yield the address of a database that other processes can open: this, or a temporary copy."""
+    opening = store.context.opening
+    if opening is not None and not is_in_memory(opening.address):
+        yield opening.address
+        return
+    if is_postgres(store.name):
+        raise BacktestError("a server's database with a clock of one's own has no copy")
+    with TemporaryDirectory(prefix="cutbank-backtest-") as folder:
+        copy = Path(folder, "copy.db")
+        store.backup(copy)
+        yield str(copy)
 
 
 def _count_cores() -> int:

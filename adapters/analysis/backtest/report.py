@@ -3,7 +3,7 @@
 import json
 import os
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from importlib.util import find_spec
 from operator import attrgetter
 from pathlib import Path
@@ -12,38 +12,41 @@ from typing import Any, NamedTuple, TypeVar
 from markupsafe import Markup
 
 from ....domain.backtest.cell import BacktestResult, Cell, CellOutcome, MissedFact
-from ....domain.backtest.comparison import SetupDifference
 from ....domain.backtest.totals import (
-    ControlTotal,
     SetupTotal,
     compute_control_totals,
     compute_totals,
     list_limits,
 )
 from ....domain.errors import ExportError
-from ....domain.fidelity.scores import Scores, divide
-from ....domain.pricing import format_dollars
 from ...storage.private_files import make_folder, open_new
 from ..pages.templates import render_page
-from .backtest_text import (
+from .backtest_tables import (
+    CONTROL_COLUMNS,
+    DIFFERENCE_COLUMNS,
     NO_TEXTS,
-    NOT_KNOWN,
+    SETUP_COLUMNS,
+    CellValue,
+    Columns,
     describe_calibration,
     format_cell_session,
-    format_difference,
     has_texts,
     make_recall_command,
     select_differences,
+    tabulate,
 )
-from .figures import FIGURE_LABELS, draw_cost_and_fidelity
+from .figures import COLUMN_LABELS, draw_cost_and_fidelity
 
 _PLOTLY_MISSING = "--report needs plotly, which is not installed: pip install 'cutbank[backtest]'"
 _MAX_FACTS = 15
 
 _Item = TypeVar("_Item")
-_Value = str | int | float | None
-_Columns = Mapping[str, Callable[[_Item], _Value]]
-"""The columns of a table by their headings; the first one names the row."""
+_COSTS = (
+    *("policy", "sessions", "compactions", "tokens a call", "prompt tokens", "cost"),
+    *("written again", "refused"),
+)
+_FIDELITY = ("policy", "R", "C", "P", "F3", "hard R", "files", "constraints", "invented")
+_TROUBLE = ("policy", "limit", "futile", "broken", "stood in", "largest prompt")
 
 
 # Files
@@ -97,7 +100,7 @@ def _write_files(contents: dict[Path, bytes]) -> list[Path]:
 class Table(NamedTuple):
     caption: str
     headings: Sequence[str]
-    rows: Sequence[Sequence[_Value]]
+    rows: Sequence[Sequence[CellValue]]
 
 
 class MissedOften(NamedTuple):
@@ -114,6 +117,7 @@ def render_report(measured: BacktestResult) -> str:
     scored = [one for one in totals if has_texts(one.setup)]
     limits = list_limits(measured)
     differences = select_differences(measured)
+    differing = DIFFERENCE_COLUMNS | {"in": lambda one: COLUMN_LABELS.get(one.metric, one.metric)}
     drawings, is_priced = draw_cost_and_fidelity(filter(None, _split(scored, limits)))
     failed = [cell for cell in measured.cells if cell.outcome is not CellOutcome.DONE]
     return render_page(
@@ -124,33 +128,35 @@ def render_report(measured: BacktestResult) -> str:
         no_texts="" if len(scored) == len(totals) else NO_TEXTS,
         is_scored=bool(scored),
         results=[
-            _tabulate(f"{caption}, limit {here[0].setup.limit:,} tokens", columns, here)
+            _make_table(
+                f"{caption}, limit {here[0].setup.limit:,} tokens", SETUP_COLUMNS, here, names
+            )
             for each in _split(totals, limits)
-            for caption, columns, here in (
+            for caption, names, here in (
                 ("What it costs", _COSTS, each),
                 ("What it keeps", _FIDELITY, [one for one in each if has_texts(one.setup)]),
             )
             if here
         ],
-        controls=_tabulate(
+        controls=_make_table(
             "Controls: what texts score that no policy would write, and the most that any could",
-            _CONTROLS,
+            CONTROL_COLUMNS,
             compute_control_totals(measured),
         ),
         drawings=drawings,
         is_priced=is_priced,
         differences=[
-            _tabulate(f"Against {here[0].against.label}, limit {limit:,}", _DIFFERENCES, here)
+            _make_table(f"Against {here[0].against.label}, limit {limit:,}", differing, here)
             for limit, here in zip(limits, _split(differences, limits), strict=True)
             if here
         ],
         lost=[
-            _tabulate(f"{one.setup.label}, limit {one.setup.limit:,}", _LOST_FACTS, facts)
+            _make_table(f"{one.setup.label}, limit {one.setup.limit:,}", _LOST_FACTS, facts)
             for one in scored
             if (facts := _list_lost(one))
         ],
-        trouble=_tabulate("What would have gone wrong", _TROUBLE, totals),
-        failed=_tabulate("Failed", _FAILED, failed),
+        trouble=_make_table("What would have gone wrong", SETUP_COLUMNS, totals, _TROUBLE),
+        failed=_make_table("Failed", _FAILED, failed),
         skipped=Table("Sessions left out", ("session", "why"), list(measured.skipped.items())),
     )
 
@@ -170,9 +176,16 @@ def _split(found: Iterable[_Item], limits: Iterable[int]) -> list[list[_Item]]:
     return [[one for one in found if get_limit(one) == limit] for limit in limits]
 
 
-def _tabulate(caption: str, columns: _Columns[_Item], items: Iterable[_Item]) -> Table:
-    rows = [[value(item) for value in columns.values()] for item in items]
-    return Table(caption, tuple(columns), rows)
+def _make_table(
+    caption: str,
+    columns: Columns[_Item],
+    items: Iterable[_Item],
+    names: Sequence[str] | None = None,
+) -> Table:
+    """Return a table whose headings say in full what the names of columns mean."""
+    headings = [COLUMN_LABELS.get(name, name) for name in names or columns]
+    rows = [list(row.values()) for row in tabulate(columns, items, names)]
+    return Table(caption, headings, rows)
 
 
 def _list_lost(total: SetupTotal) -> list[MissedOften]:
@@ -187,67 +200,7 @@ def _list_lost(total: SetupTotal) -> list[MissedOften]:
     return [MissedOften(*first[key], often) for key, often in times.most_common(_MAX_FACTS)]
 
 
-def _format_cost(total: SetupTotal) -> str:
-    if total.usd is None:
-        return NOT_KNOWN
-    priced = len(total.priced_cells)
-    return format_dollars(total.usd) + (f" of {priced:,}" if priced < len(total.cells) else "")
-
-
-def _sum(name: str, *, needs_texts: bool = False) -> Callable[[SetupTotal], _Value]:
-    return lambda one: (
-        NOT_KNOWN if needs_texts and not has_texts(one.setup) else one.sum_field(name)
-    )
-
-
-def _score_columns(get: Callable[[Any], Scores]) -> _Columns[Any]:
-    return {
-        FIGURE_LABELS["C"]: lambda one: get(one).context,
-        FIGURE_LABELS["P"]: lambda one: get(one).prose,
-        FIGURE_LABELS["F3"]: lambda one: get(one).f3,
-        FIGURE_LABELS["hard R"]: lambda one: divide(get(one).hard_hits, get(one).hard_stakes),
-    }
-
-
-_COSTS: _Columns[SetupTotal] = {
-    "policy": attrgetter("setup.label"),
-    "sessions": lambda one: f"{len(one.cells)}/{one.sessions}",
-    "compactions": _sum("compactions"),
-    "tokens a call": lambda one: (
-        None if one.tokens_per_call is None else round(one.tokens_per_call)
-    ),
-    "prompt tokens": attrgetter("bill.prompt_tokens"),
-    "cost": _format_cost,
-    "tokens written again": attrgetter("bill.rewritten_tokens"),
-    "prompts refused": _sum("refused"),
-}
-_FIDELITY: _Columns[SetupTotal] = {
-    "policy": attrgetter("setup.label"),
-    FIGURE_LABELS["R"]: attrgetter("canonical.recall"),
-    **_score_columns(attrgetter("canonical")),
-    "modified files named": lambda one: divide(
-        one.canonical.modified_named, one.canonical.modified
-    ),
-    "constraints kept": lambda one: divide(
-        one.canonical.constraints_kept, one.canonical.constraints
-    ),
-    "facts invented": attrgetter("canonical.novel"),
-}
-_CONTROLS: _Columns[ControlTotal] = {
-    "control": attrgetter("name"),
-    "limit": attrgetter("limit"),
-    "budget": attrgetter("budget"),
-    FIGURE_LABELS["R"]: attrgetter("recall"),
-    **_score_columns(attrgetter("scores")),
-}
-_DIFFERENCES: _Columns[SetupDifference] = {
-    "policy": attrgetter("setup.label"),
-    "figure": lambda one: FIGURE_LABELS.get(one.metric.value, one.metric.value),
-    "all sessions together [95 %]": format_difference,
-    "verdict": attrgetter("verdict.value"),
-    "sessions it bears on": attrgetter("sessions"),
-}
-_LOST_FACTS: _Columns[MissedOften] = {
+_LOST_FACTS: Columns[MissedOften] = {
     "fact": attrgetter("fact.key"),
     "kind": attrgetter("fact.kind"),
     "missed": attrgetter("times"),
@@ -255,15 +208,7 @@ _LOST_FACTS: _Columns[MissedOften] = {
     "used by call": attrgetter("fact.call"),
     "to see it": lambda one: make_recall_command(one.cell, one.fact.position),
 }
-_TROUBLE: _Columns[SetupTotal] = {
-    "policy": attrgetter("setup.label"),
-    "limit": attrgetter("setup.limit"),
-    "compactions that removed nothing": _sum("futile"),
-    "plans that part calls from results": _sum("broken", needs_texts=True),
-    "summaries by a stand-in": _sum("stood_in", needs_texts=True),
-    "largest prompt": lambda one: max((cell.peak_tokens for cell in one.cells), default=0),
-}
-_FAILED: _Columns[Cell] = {
+_FAILED: Columns[Cell] = {
     "session": format_cell_session,
     "policy": attrgetter("setup.label"),
     "limit": attrgetter("setup.limit"),

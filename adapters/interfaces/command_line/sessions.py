@@ -29,7 +29,7 @@ _MIN_NAME_CHARACTERS = 4
 _FULL_NAME_CHARACTERS = 8
 """Names of at most this length are shown in full."""
 _MAX_NAMED_SESSIONS = 5
-_QUICK_EVENTS = 2_000
+QUICK_EVENTS = 2_000
 """Events that are read too fast for a progress bar."""
 
 SessionJson = Mapping[str, Any]
@@ -142,7 +142,7 @@ def list_all(store: SessionStore, namespace: str | None) -> list[dict[str, Any]]
     now = read_store_time(store.events)
     try:
         models = store.read_models
-        is_slow = newest - models.positions["index"] > _QUICK_EVENTS
+        is_slow = newest - models.positions["index"] > QUICK_EVENTS
         with show_progress("reading what is new", wanted=is_slow) as progress:
             models.catch_up(progress, search=False)
     except StorageError as error:

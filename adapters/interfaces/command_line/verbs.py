@@ -25,7 +25,7 @@ VERBS = {
     "diff": "diff.diff",
     "lineage": "lineage.lineage",
     "recall": "read.recall",
-    "search": "search.search",
+    "search": "read.search",
     "audit": "audit.audit",
     "append": "write.append",
     "pin": "write.pin",
@@ -48,7 +48,7 @@ VERBS = {
     "settings": "settings.settings",
     "verify": "verify.verify",
     "backup": "verify.backup",
-    "rebuild": "search.rebuild",
+    "rebuild": "verify.rebuild",
 }
 """The module and the function of each, below `commands`."""
 

@@ -2,22 +2,33 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
 
 import typer
 
 from ....domain.backtest.cell import BacktestResult, CellOutcome
-from ....domain.errors import ExportError, InvalidSettingError, NotFoundError
+from ....domain.errors import BacktestError, ExportError, InvalidSettingError, NotFoundError
+from ....domain.hooks import Progress
 from ...analysis.backtest.backtest import backtest as run_backtest
 from ...analysis.backtest.grid import DEFAULT_GRID_LIMIT
 from ...analysis.replaying.deciders import REPLAY_SUMMARIZERS
-from ...runtime.sessions.session_store import SessionStore
+from ...runtime.sessions.session_store import SessionStore, open_store
+from ...runtime.sessions.store_context import Opening
 from ...runtime.sessions.stored_session import StoredSession
+from ...transcripts.reports import FileReport
 from ..command_line.completion import suggest_policies
 from ..command_line.printing import print_error, print_json, print_note, print_text, show_progress
 from ..command_line.sessions import find_session, open_call_store
 from ..command_line.verbs import Invocation, argument, flag, option
 
+if TYPE_CHECKING:
+    from ...settings.settings import Settings
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+"""A fixed import time, so that results are the same in each run."""
 _ALL_SESSIONS = "all"
 _DEFAULT_BUDGET = "default"
 """The budget that leaves a summary's size to the policy."""
@@ -138,15 +149,17 @@ def _open_sessions(
     call: Invocation, target: str, *, quiet: bool
 ) -> Iterator[tuple[SessionStore, Sequence[StoredSession], dict[str, str]]]:
     """Open the sessions to measure; also yield the errors of unreadable files, by path."""
+    if not target:
+        raise InvalidSettingError("backtest needs a name: write a session, a path, or all")
     path = Path(target)
     if target != _ALL_SESSIONS and path.exists():
-        from ...analysis.backtest.measured_sessions import find_unread, import_temporarily  # noqa: PLC0415 - all formats come along
-
         with (
             show_progress("importing", in_bytes=True, wanted=not quiet) as progress,
             import_temporarily(path, call.settings_file, progress) as (store, reports),
         ):
-            yield store, store.sessions(), find_unread(reports)
+            unread = (one for one in reports if one.errors and not one.imported)
+            errors = {one.path: " ".join(one.errors[0].split()) for one in unread}
+            yield store, store.sessions(), errors
         return
     with open_call_store(call) as store:
         if target == _ALL_SESSIONS:
@@ -160,6 +173,30 @@ def _open_sessions(
         except NotFoundError as error:
             raise NotFoundError(f"{error}; and no file of that name") from None
         yield store, [session], {}
+
+
+@contextmanager
+def import_temporarily(
+    path: Path, settings: "Settings | Path | str | None" = None, progress: Progress | None = None
+) -> Iterator[tuple[SessionStore, list[FileReport]]]:
+    """Import the transcript at `path`, or all below it; yield the store and a report of each file.
+
+    Raises ImportFileError if there is nothing to import, BacktestError if no session was imported.
+    """
+    from ...runtime.importing.importer import import_path  # noqa: PLC0415 - all formats come along
+
+    with TemporaryDirectory(prefix="cutbank-backtest-") as folder:
+        address = str(Path(folder, "transcripts.db"))
+        with open_store(
+            address, synchronous="NORMAL", settings=settings, clock=lambda: EPOCH
+        ) as store:
+            reports = list(import_path(store, path, progress=progress))
+            if not store.sessions():
+                wrong = next((error for one in reports for error in one.errors), "no transcripts")
+                raise BacktestError(f"{path} holds no session: {wrong}")
+            # Workers only read, and need no clock.
+            store.context.opening = Opening(address, "NORMAL", compress=False)
+            yield store, reports
 
 
 def _split_list(option: str, text: str) -> list[str]:

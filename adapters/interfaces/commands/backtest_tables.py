@@ -1,30 +1,30 @@
 """Prints the results of a backtest on a terminal."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from ....domain.backtest.cell import BacktestResult, CellOutcome
 from ....domain.backtest.comparison import Metric, SetupDifference
 from ....domain.backtest.totals import (
-    ControlTotal,
     SetupTotal,
     compute_control_totals,
     compute_totals,
     list_limits,
 )
-from ....domain.fidelity.scores import divide
-from ....domain.pricing import format_dollars
-from ...analysis.backtest.backtest_text import (
+from ...analysis.backtest.backtest_tables import (
+    CONTROL_COLUMNS,
+    DIFFERENCE_COLUMNS,
     IN_BRIEF,
     NO_TEXTS,
-    NOT_KNOWN,
+    SETUP_COLUMNS,
+    CellValue,
     describe_calibration,
     format_cell_session,
-    format_difference,
-    format_part,
     has_texts,
     select_differences,
+    tabulate,
 )
+from ...analysis.pages.templates import format_cell
 from ..command_line.printing import (
     clip_text,
     format_count,
@@ -36,6 +36,9 @@ from ..command_line.printing import (
 MAX_NAMED_ROWS = 20
 """Rows that are listed; the JSON has them all."""
 _REASON_CHARACTERS = 200
+_COSTS = ("policy", "tokens a call", "prompt tokens", "cost", "written again")
+_FIDELITY = ("policy", "R", "C", "P", "F3", "hard R", "files", "constraints")
+_TROUBLE = ("policy", "sessions", "compactions", "refused", "broken", "futile", "seconds")
 
 _COMPARED_MEASURES = (Metric.COST, Metric.TOKENS, Metric.REFUSED, Metric.RECALL, Metric.F3)
 """The measures whose differences are printed; the report has the others."""
@@ -72,48 +75,15 @@ def print_backtest(measured: BacktestResult) -> None:
 
 
 def _print_totals(totals: Sequence[SetupTotal]) -> None:
-    print_rows([_cost_row(one) for one in totals])
+    print_rows(_format_rows(tabulate(SETUP_COLUMNS, totals, _COSTS)))
     # Without summary texts, all of these would be unknown.
-    print_rows([_kept_row(one) for one in totals if not _is_by_tokens(one)])
-    print_rows([_trouble_row(one) for one in totals])
+    with_texts = [one for one in totals if has_texts(one.setup)]
+    print_rows(_format_rows(tabulate(SETUP_COLUMNS, with_texts, _FIDELITY)))
+    print_rows(_format_rows(tabulate(SETUP_COLUMNS, totals, _TROUBLE)))
 
 
-def _cost_row(total: SetupTotal) -> dict[str, object]:
-    # Marked, because it does not cover all sessions of the line.
-    mark = "" if len(total.priced_cells) == len(total.cells) else "*"
-    return {
-        "policy": total.setup.label,
-        "tokens a call": round(total.tokens_per_call or 0),
-        "prompt tokens": total.bill.prompt_tokens,
-        "cost": NOT_KNOWN if total.usd is None else format_dollars(total.usd) + mark,
-        "written again": total.bill.rewritten_tokens,
-    }
-
-
-def _kept_row(total: SetupTotal) -> dict[str, object]:
-    scores = total.canonical
-    parts = {
-        "R": scores.recall,
-        "C": scores.context,
-        "P": scores.prose,
-        "F3": scores.f3,
-        "hard": divide(scores.hard_hits, scores.hard_stakes),
-        "files": divide(scores.modified_named, scores.modified),
-        "constraints": divide(scores.constraints_kept, scores.constraints),
-    }
-    return {"policy": total.setup.label, **{name: format_part(of) for name, of in parts.items()}}
-
-
-def _trouble_row(total: SetupTotal) -> dict[str, object]:
-    return {
-        "policy": total.setup.label,
-        "sessions": f"{len(total.cells)}/{total.sessions}",
-        "compactions": total.sum_field("compactions"),
-        "refused": total.sum_field("refused"),
-        "broken": NOT_KNOWN if _is_by_tokens(total) else total.sum_field("broken"),
-        "futile": total.sum_field("futile"),
-        "seconds": f"{total.seconds:.1f}",
-    }
+def _format_rows(rows: Iterable[Mapping[str, CellValue]]) -> list[dict[str, object]]:
+    return [{name: format_cell(value) for name, value in row.items()} for row in rows]
 
 
 def _print_controls(measured: BacktestResult, limit: int) -> None:
@@ -123,34 +93,13 @@ def _print_controls(measured: BacktestResult, limit: int) -> None:
             "\nnothing was at stake: no call used a fact that would have been hidden at this limit"
         )
         return
-    print_rows([_control_row(one) for one in controls], "controls")
-
-
-def _control_row(control: ControlTotal) -> dict[str, object]:
-    scores = control.scores
-    return {
-        "control": control.name,
-        "budget": NOT_KNOWN if control.budget is None else control.budget,
-        "R": format_part(control.recall),
-        "C": format_part(scores.context),
-        "P": format_part(scores.prose),
-        "F3": format_part(scores.f3),
-        "hard": format_part(divide(scores.hard_hits, scores.hard_stakes)),
-    }
+    names = [name for name in CONTROL_COLUMNS if name != "limit"]
+    print_rows(_format_rows(tabulate(CONTROL_COLUMNS, controls, names)), "controls")
 
 
 def _print_differences(differences: Sequence[SetupDifference]) -> None:
-    rows: list[dict[str, object]] = [
-        {
-            "policy": one.setup.label,
-            "in": one.metric.value,
-            "differs by": format_difference(one),
-            "verdict": one.verdict.value,
-            "sessions": one.sessions,
-        }
-        for one in differences
-    ]
-    if rows:
+    if differences:
+        rows = _format_rows(tabulate(DIFFERENCE_COLUMNS, differences))
         print_rows(rows, f"against {differences[0].against.label}")
 
 
@@ -158,17 +107,13 @@ def _print_notes(totals: Sequence[SetupTotal]) -> None:
     for priced, of in dict.fromkeys((len(one.priced_cells), len(one.cells)) for one in totals):
         if 0 < priced < of:
             print_text(
-                f"* of {priced:,} of {format_count(of, 'session')}: prices of the others are "
+                f"cost of {priced:,} of {format_count(of, 'session')}: prices of the others are "
                 "not known"
             )
-    if any(map(_is_by_tokens, totals)):
+    if not all(has_texts(one.setup) for one in totals):
         print_text(NO_TEXTS)
     if any(one.sum_field("refused") for one in totals):
         print_text("refused: prompts larger than the limit; they count as if they had been sent")
-
-
-def _is_by_tokens(total: SetupTotal) -> bool:
-    return not has_texts(total.setup)
 
 
 def _failure_lines(measured: BacktestResult) -> Iterable[str]:

@@ -1,8 +1,8 @@
-"""Implements `show`, `view` and `recall`: the log, what a model is sent, and originals."""
+"""Implements `show`, `view`, `recall` and `search`: the log, what a model is sent, originals."""
 
 import sys
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -36,12 +36,24 @@ from ..command_line.printing import (
     pick,
     print_block,
     print_brief,
+    print_error,
     print_json,
     print_text,
+    show_progress,
 )
-from ..command_line.sessions import name_to_json, open_call_session, session_to_json
+from ..command_line.sessions import (
+    QUICK_EVENTS,
+    find_session,
+    name_to_json,
+    open_call_session,
+    open_call_store,
+    session_to_json,
+)
 from ..command_line.verbs import Invocation, argument, flag, option
 from ..command_line.views import print_view, read_view_place, view_to_json
+
+if TYPE_CHECKING:
+    from ...storage.read_models.search import SearchHit
 
 _EXCERPT_CHARACTERS = 100
 MAX_FOUND_LINES = 3
@@ -114,6 +126,45 @@ def recall(
             where = " ".join(map(str, wanted)) or "the session"
             print_text(f"No block in {where}" + (f" holds {search!r}." if search else "."))
     if not blocks:
+        raise typer.Exit(1)
+
+
+def search(
+    call: Invocation,
+    query: list[str] = argument(
+        "QUERY", "Words; '\"a phrase\"', 'word -without', begin* in quotes."
+    ),
+    session: str | None = option("--session SESSION", "Only in this one."),
+    limit: int = option("--limit", "How many.", 20, min=1, max=1_000),
+) -> None:
+    """Find words in everything ever said, hidden or not."""
+    words = " ".join(query)
+    with open_call_store(call) as store:
+        models = store.read_models
+        behind = store.events.recorder.max_notification_id() - models.position
+        if behind > QUICK_EVENTS:
+            with show_progress("reading what is new") as progress:
+                models.catch_up(progress)
+        namespace = call.named
+        if session is not None:
+            namespace = call.namespace
+            session = find_session(store, session, namespace).key
+        found = store.search(words, session=session, namespace=namespace, limit=limit)
+        reason, file, position = models.rebuild_reason, models.name, models.position
+    if reason:
+        print_error(f"{reason}, and is rebuilt")
+    if call.as_json:
+        hits = [_hit_to_json(one) for one in found]
+        about = {"query": words, "read_models": file, "position": position, "made_anew": reason}
+        print_json(about | {"found": hits})
+    elif found:
+        for one in found:
+            _print_hit(one)
+        whole = f"`cutbank recall {found[0].session} {found[0].position or 'HANDLE'}`"
+        print_text(f"{format_count(len(found), 'block')}; {whole} gives all of one.")
+    else:
+        print_text(f"No block contains {words!r}.")
+    if not found:
         raise typer.Exit(1)
 
 
@@ -209,3 +260,21 @@ def _matching_lines(text: str, search: str) -> list[str]:
     shown = [clip_text(line, _EXCERPT_CHARACTERS) for line in lines[:MAX_FOUND_LINES]]
     left = len(lines) - len(shown)
     return shown + ([f"... and {format_count(left, 'more line')}"] if left else [])
+
+
+def _hit_to_json(found: "SearchHit") -> dict[str, Any]:
+    return {
+        **pick(found, "session namespace handle position turn kind name lineage boundary tokens"),
+        "said_at": found.said_at.isoformat(),
+        "snippet": found.snippet.text,
+        "marks": found.snippet.marks,
+    }
+
+
+def _print_hit(found: "SearchHit") -> None:
+    where = found.handle or f"boundary {found.boundary} on {found.lineage}"
+    what = f"{found.kind} {found.name}" if found.name else found.kind
+    turn = f", turn {found.turn}" if found.turn else ""
+    when = found.said_at.astimezone().strftime("%Y-%m-%d %H:%M")
+    print_text(f"{found.session} {where} {what}{turn}, {when}", bold=True)
+    print_text(f"    {found.snippet.mark_matches()}")

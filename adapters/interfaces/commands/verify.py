@@ -1,7 +1,8 @@
-"""Implements `verify` and `backup`."""
+"""Implements `verify`, `backup` and `rebuild`, which check and keep a database."""
 
 from dataclasses import asdict
 from pathlib import Path
+from time import perf_counter
 from typing import Any
 
 import typer
@@ -44,6 +45,34 @@ def backup(
     size = file.stat().st_size
     document = {"database": source, "backup": str(file), "bytes": size}
     print_answer(call.as_json, document, f"{source} is copied to {file}, {size:,} bytes")
+
+
+def rebuild(call: Invocation) -> None:
+    """Rebuild the read models from the log."""
+    with open_call_store(call) as store:
+        models = store.read_models
+        began = perf_counter()
+        with show_progress("reading the log") as progress:
+            # Each event is read twice, for the index and for search.
+            events = models.rebuild(progress) // 2
+        seconds = perf_counter() - began
+        ((sessions, blocks),) = models.file.fetch_rows(
+            "SELECT (SELECT count(*) FROM sessions), (SELECT count(*) FROM blocks)"
+        )
+        document: dict[str, Any] = {
+            "database": store.name,
+            "read_models": models.name,
+            "position": models.position,
+            "events": events,
+            "sessions": sessions,
+            "blocks": blocks,
+            "seconds": round(seconds, 3),
+        }
+    file = Path(models.name)
+    document["bytes"] = file.stat().st_size if file.exists() else 0
+    read = f"{format_count(sessions, 'session')}, {format_count(blocks, 'block')}"
+    done = f"{models.name} is rebuilt from {format_count(events, 'event')}: {read}"
+    print_answer(call.as_json, document, done)
 
 
 def verdict_to_json(verdict: VerificationReport) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from backtests import cell, measured, setup
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cutbank.adapters.analysis.backtest.backtest_text import (
+from cutbank.adapters.analysis.backtest.backtest_tables import (
     make_recall_command,
     select_differences,
 )

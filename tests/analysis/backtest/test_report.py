@@ -15,7 +15,7 @@ from plotly import io as plotly_io
 from plotly.offline import get_plotlyjs
 
 from cutbank.adapters.analysis.backtest import report
-from cutbank.adapters.analysis.backtest.backtest_text import NO_TEXTS
+from cutbank.adapters.analysis.backtest.backtest_tables import NO_TEXTS
 from cutbank.adapters.analysis.backtest.report import render_report, write_report
 from cutbank.domain.backtest.cell import BacktestResult, MissedFact
 from cutbank.domain.errors import ExportError

@@ -11,7 +11,6 @@ from transcripts import NO_SESSIONS, SESSIONS
 import cutbank
 from cutbank import Block, CompactionOptions, SessionStore, StoredSession
 from cutbank.adapters.analysis.backtest.cells import BenchTerms, CellBench
-from cutbank.adapters.analysis.backtest.measured_sessions import import_temporarily
 from cutbank.adapters.analysis.backtest.report import write_report
 from cutbank.adapters.analysis.backtest.session_log import (
     MeasuredSession,
@@ -19,6 +18,7 @@ from cutbank.adapters.analysis.backtest.session_log import (
     read_recorded_calls,
 )
 from cutbank.adapters.analysis.replaying.recordings import read_recording
+from cutbank.adapters.interfaces.commands.backtest import import_temporarily
 from cutbank.adapters.models.context_limits import find_facts
 from cutbank.adapters.models.model_catalog import look_up_facts
 from cutbank.domain.backtest.billing import PricedCall

@@ -89,6 +89,7 @@ WRONG = {
     "no is not a folder: make it first": "export talk --to openai-chat --out no/out.json",
     "an archive holds the log": "export talk --to cutbank-archive --view",
     "name the sessions to write, or say --all": "export talk --to openai-chat --all",
+    "backtest needs a name": "backtest '' --policies none",
 }
 """Command lines with a semicolon between them, by what they are answered."""
 
