@@ -1,15 +1,13 @@
 """Guards one lineage of a session: which boundary is served, and that no two plans both apply."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any, NamedTuple, Self
 from uuid import NAMESPACE_URL, UUID, uuid5
 
 from . import compaction_events as events
-from .compaction_events import CompactBoundary, Summary
 from .errors import InvalidSettingError, LeaseLostError, NotFoundError, StalePlanError
 from .event import Aggregate, Clock, Event
-from .ranges import Ranges
 
 MAIN_LINEAGE = "main"
 """The lineage that agents are served."""
@@ -208,52 +206,3 @@ class Compaction(Aggregate[CompactionState]):
                 return state._replace(prepared=0, prepared_beneath=0)
             case _:
                 return state
-
-
-class ChangesSince(NamedTuple):
-    """What changed about a session's blocks after a boundary was prepared."""
-
-    retracted: Ranges = Ranges()
-    reopened: Ranges = Ranges()
-    """Calls that wait for an answer again."""
-    pinned: Ranges = Ranges()
-    """All blocks that are pinned by now."""
-    hidden: Collection[int] = ()
-    """Blocks to hide from the next boundary on."""
-    shown: Collection[int] = ()
-    """Blocks that the new view would show."""
-
-
-def explain_misfit(
-    boundary: CompactBoundary,
-    summary: Summary | None,
-    since: ChangesSince,
-    *,
-    beneath: int,
-    served: int,
-) -> str | None:
-    """Return why a prepared boundary must not be served any more, or None.
-
-    `beneath` is the boundary that it builds upon, `served` the one that is served now.
-    """
-    if beneath != served:
-        return (
-            f"it builds upon {_describe_boundary(beneath)}, and by now "
-            f"{_describe_boundary(served)} is served"
-        )
-    covers = summary.covers if summary else Ranges()
-    gone = covers | boundary.hidden
-    told = (
-        (since.retracted & covers, "was taken back"),
-        (since.reopened & gone, "waits for an answer again"),
-        (since.pinned & gone, "was pinned"),
-        (Ranges.of(at for at in since.hidden if at in since.shown), "was hidden"),
-    )
-    for positions, what in told:
-        if positions:
-            return f"{positions} {what} since it was prepared"
-    return None
-
-
-def _describe_boundary(boundary: int) -> str:
-    return f"boundary {boundary}" if boundary else "the whole history"

@@ -3,17 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from functools import cached_property
 
-from .compaction_events import (
-    CompactBoundary,
-    HiddenBlock,
-    Repair,
-    Replacement,
-    SplitTurn,
-    Summary,
-    Trim,
-)
+from .compaction_events import HiddenBlock, Repair, Replacement, SplitTurn, Trim
 from .cut_points import find_hidden_positions
 from .item import Item
 from .plan_repairs import repair_plan
@@ -32,49 +23,6 @@ class BlockStatus(StrEnum):
     TRIMMED = "trimmed"
     SUMMARIZED = "summarised"
     VISIBLE = "visible"
-
-
-@dataclass(frozen=True)
-class BlockStatuses:
-    """The status of each block under a boundary and retractions."""
-
-    boundary: CompactBoundary | None
-    summary: Summary | None
-    retracted: Ranges
-
-    def find(self, position: int) -> BlockStatus | None:
-        """Return the status of a block; None if the boundary forgot it, so that `verify` fails."""
-        boundary = self.boundary
-        if position in self.retracted:
-            return BlockStatus.RETRACTED
-        if boundary is None or position > boundary.after:
-            return BlockStatus.VISIBLE
-        if position in boundary.pinned:
-            return BlockStatus.PINNED
-        if position in boundary.hidden or position in self._replaced_positions:
-            return BlockStatus.HIDDEN
-        if position in self._trimmed_positions:
-            return BlockStatus.TRIMMED
-        if self.summary is not None and position in self.summary.covers:
-            return BlockStatus.SUMMARIZED
-        return BlockStatus.VISIBLE if position in boundary.kept else None
-
-    @cached_property
-    def _replaced_positions(self) -> frozenset[int]:
-        replacements = self.boundary.replacements if self.boundary else ()
-        return frozenset(replacement.position for replacement in replacements)
-
-    @cached_property
-    def _trimmed_positions(self) -> frozenset[int]:
-        trims = self.boundary.trims if self.boundary else ()
-        return frozenset(trim.position for trim in trims)
-
-
-def find_block_status(
-    position: int, boundary: CompactBoundary | None, summary: Summary | None, retracted: Ranges
-) -> BlockStatus | None:
-    """Return the status of one block; for many, BlockStatuses is faster."""
-    return BlockStatuses(boundary, summary, retracted).find(position)
 
 
 @dataclass(frozen=True, slots=True)

@@ -184,3 +184,8 @@ def compute_status_ranges(
             statuses[status] = statuses.get(status, Ranges()) | taken
             rest -= taken
     return statuses
+
+
+def find_status(statuses: Mapping[BlockStatus, Ranges], position: int) -> BlockStatus | None:
+    """Return the status of a block; None if the boundary forgot it, which `verify` reports."""
+    return next((status for status, where in statuses.items() if position in where), None)

@@ -60,6 +60,16 @@ class ViewReader:
             self._newest, self._log, self._coming = None, {}, None
         self.advancing = RLock()
 
+    @property
+    def session_chain(self) -> Chain:
+        """The streams that hold the session's events."""
+        return self.store.find_session_chain(self.namespace, self.key)
+
+    @property
+    def lineage_chain(self) -> Chain:
+        """The streams that hold the lineage's decisions."""
+        return self.store.find_lineage_chain(self.namespace, self.key, self.lineage)
+
     def read_view(self, at: int | None = None, lineage_version: int | None = None) -> HistoryView:
         """Return the view at a position and lineage version; the newest if they are None."""
         with self.advancing:
@@ -75,14 +85,13 @@ class ViewReader:
         return history, self.make_view(history, coordinate)
 
     def read_decision(self, version: int) -> Event:
-        chain = self.store.find_lineage_chain(self.namespace, self.key, self.lineage)
-        return self.store.read(chain, Ranges.of([version]))[0].event
+        return self.store.read(self.lineage_chain, Ranges.of([version]))[0].event
 
     def read_history(
         self, at: int | None = None, lineage_version: int | None = None
     ) -> tuple[HistoryFold, Coordinate]:
         """Return the fold at a coordinate, not to be changed; hold `advancing` while using it."""
-        chain = self.store.find_session_chain(self.namespace, self.key)
+        chain = self.session_chain
         coordinate, state, lineage_state = self.find_coordinate(at, lineage_version)
         position = coordinate.position
         if at is None and lineage_version is None:
@@ -102,12 +111,11 @@ class ViewReader:
 
         Raises NotFoundError for a position or version that does not exist.
         """
-        chain = self.store.find_session_chain(self.namespace, self.key)
+        chain = self.session_chain
         position, state = self.store.read_head(chain, at)
         if at is not None and position < at:
             raise NotFoundError(f"session {self.key!r} has no position {at}: it ends at {position}")
-        lineage_chain = self.store.find_lineage_chain(self.namespace, self.key, self.lineage)
-        version, lineage_state = self.store.read_lineage_state(lineage_chain, lineage_version)
+        version, lineage_state = self.store.read_lineage_state(self.lineage_chain, lineage_version)
         if lineage_version is not None and version < lineage_version:
             raise NotFoundError(
                 f"lineage {self.lineage!r} has no version {lineage_version}: it ends at {version}"
@@ -119,7 +127,7 @@ class ViewReader:
 
         Hold `advancing` while using them; `at` is the coordinate of the newest view.
         """
-        chain = self.store.find_session_chain(self.namespace, self.key)
+        chain = self.session_chain
         position, state = self.store.read_head(chain, at.position)
         served = CompactionState(
             active=prepared, effective_from=position, switched=at.lineage_version + 1
@@ -135,7 +143,7 @@ class ViewReader:
 
         Activations take effect at ever later positions, so bisection finds the version.
         """
-        chain = self.store.find_lineage_chain(self.namespace, self.key, self.lineage)
+        chain = self.lineage_chain
         version, state = self.store.read_lineage_state(chain, lineage_version)
         if state.effective_from <= position:
             return version, state
@@ -155,8 +163,7 @@ class ViewReader:
         """
         known, said = self._boundary
         if number != known or said is None:
-            chain = self.store.find_lineage_chain(self.namespace, self.key, self.lineage)
-            said = load_boundary(self.store, chain, number)
+            said = load_boundary(self.store, self.lineage_chain, number)
             if said is None:
                 raise NotFoundError(f"lineage {self.lineage!r} has no boundary {number}")
             self._boundary = number, said
@@ -164,7 +171,7 @@ class ViewReader:
 
     def read_retracted(self, position: int) -> Ranges:
         """Return all positions that were retracted up to a position."""
-        chain = self.store.find_session_chain(self.namespace, self.key)
+        chain = self.session_chain
         at = self.store.read_head(chain, position)[1].retraction
         retracted = Ranges()
         while at:
@@ -277,7 +284,7 @@ class ViewReader:
 
     def _make_visibility(self, in_effect: CompactionState, sees_from: int) -> CallFilter:
         """Return a function that says which calls saw the view as it begins now."""
-        chain = self.store.find_lineage_chain(self.namespace, self.key, self.lineage)
+        chain = self.lineage_chain
         imported = self._find_imported_version(chain)
 
         def sees(call: ModelCalled) -> bool | None:

@@ -33,7 +33,7 @@ def words(tokens: int) -> str:
 
 
 def shown(session: StoredSession, reader: ViewReader) -> Window:
-    return SessionSnapshot(session.log.events, reader, CompactionRequest(Keep(1))).window
+    return SessionSnapshot(reader, CompactionRequest(Keep(1))).window
 
 
 def window(session: StoredSession) -> Window:

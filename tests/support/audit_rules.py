@@ -8,7 +8,6 @@ from typing import Any
 import cutbank
 from cutbank import Audit, NotFoundError, Ranges, StoredSession
 from cutbank.adapters.analysis.replaying.recordings import read_recording
-from cutbank.domain.settlement import BlockStatuses
 from cutbank.projections.audit_entries import (
     AuditedBlock,
     AuditedDecision,
@@ -16,7 +15,7 @@ from cutbank.projections.audit_entries import (
     ModelCallEntry,
     RequestProof,
 )
-from cutbank.projections.block_statuses import ViewEpoch
+from cutbank.projections.block_statuses import ViewEpoch, compute_status_ranges, find_status
 from cutbank.projections.rendering.catalog import render_view
 
 Sent = dict[tuple[str, str], tuple[str, bytes]]
@@ -100,10 +99,10 @@ def check_fates_at(
     retracted = Ranges()
     for one in audit.retractions:
         retracted |= one.positions
-    fates = BlockStatuses(view.boundary, view.summary, retracted)
+    fates = compute_status_ranges(view.boundary, view.summary, retracted, position)
     for block in blocks & Ranges.span(1, position):
         became = audit.block_statuses.find(block)
-        assert became.status is fates.find(block)
+        assert became.status is find_status(fates, block)
         assert became.status is not None
         check_since(audit, block, became.since)
 
@@ -130,4 +129,5 @@ def fate_at(audit: Audit, block: int, position: int) -> Any:
         if one.originator_version <= position:
             retracted |= one.positions
     era = find_era(audit.view_epochs, position)
-    return BlockStatuses(era.boundary, era.summary, retracted).find(block)
+    fates = compute_status_ranges(era.boundary, era.summary, retracted, position)
+    return find_status(fates, block)

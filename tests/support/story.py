@@ -11,9 +11,10 @@ from cutbank.domain.compaction_events import CompactBoundary, Summary, Trigger, 
 from cutbank.domain.errors import NothingToCompactError
 from cutbank.domain.item import Item, group_blocks, order_for_view
 from cutbank.domain.ranges import Ranges
-from cutbank.domain.settlement import BlockStatus, Settlement, find_block_status, settle_plan
+from cutbank.domain.settlement import BlockStatus, Settlement, settle_plan
 from cutbank.domain.token_estimate import estimate_block
 from cutbank.domain.window import Plan, Window
+from cutbank.projections.block_statuses import compute_status_ranges, find_status
 
 Act = tuple[str, int]
 
@@ -150,7 +151,8 @@ class Story:
     # What is decided
 
     def fate(self, at: int) -> BlockStatus | None:
-        return find_block_status(at, self.boundary, self.summary, self.retracted)
+        fates = compute_status_ranges(self.boundary, self.summary, self.retracted, at)
+        return find_status(fates, at)
 
     def compact(self, n: int) -> Settlement | None:
         trim = Trim(position=n % self.head + 1, head=10)

@@ -26,8 +26,9 @@ from ....domain.compaction import MAIN_LINEAGE
 from ....domain.errors import InvalidPositionError, InvalidSettingError
 from ....domain.event import find_unknown
 from ....domain.ranges import Ranges
-from ....domain.settlement import BlockStatus, find_block_status
+from ....domain.settlement import BlockStatus
 from ....domain.token_estimate import estimate_block
+from ....projections.block_statuses import compute_status_ranges, find_status
 from ...runtime.sessions.block_lookup import RECALL_PAGE_EVENTS, RecalledBlock, read_recalled
 from ...runtime.sessions.stored_session import StoredSession
 from ...storage.view_reader import ViewReader
@@ -124,9 +125,10 @@ class BlockLog:
         return self._read(Ranges.span(first, last))
 
     def _read(self, positions: Ranges) -> Iterator[LoggedBlock]:
-        boundary, summary = self.view.boundary, self.view.summary
+        view = self.view
+        statuses = compute_status_ranges(view.boundary, view.summary, self.retracted, self.position)
         for found in read_recalled(self._events, self._chain, positions):
-            became = find_block_status(found.position, boundary, summary, self.retracted)
+            became = find_status(statuses, found.position)
             yield LoggedBlock(
                 position=found.position,
                 turn=found.turn,

@@ -9,7 +9,6 @@ from typing import Any
 from eventsourcing.persistence import PersistenceError
 
 from ....domain.blocks import Kind
-from ....domain.compaction import derive_lineage_id
 from ....domain.compaction_events import Trigger
 from ....domain.errors import (
     CompactionCancelledError,
@@ -33,11 +32,10 @@ from ....projections.planned_compaction import (
     plan_compaction,
     reuse_summary,
 )
-from ...storage.event_log.event_store import EventStore
 from ...storage.view_reader import ViewReader
 from ..telemetry.activation import make_compaction_watch
 from .background import Cancellation
-from .event_sink import CompactionEventSink, Notify, ignore_event, make_boundary_message
+from .event_sink import CompactionEventSink, make_boundary_message
 from .lineage_writer import LineageWriter
 from .options import CompactionRequest
 from .outcome import (
@@ -48,7 +46,7 @@ from .outcome import (
     make_stored_outcome,
 )
 from .snapshot import PreparedView, SessionSnapshot
-from .summary_chain import AcceptedDraft, SummaryChain, UnwrittenError
+from .summary_chain import AcceptedDraft, Notify, SummaryChain, UnwrittenError, ignore_event
 
 NON_FAILURES = (
     NothingToCompactError,
@@ -62,6 +60,7 @@ UNUSED_SUMMARY_REASONS = {
     LeaseLostError: "lost-lease",
     NothingToCompactError: "nothing-gained",
     CompactionCancelledError: "cancelled",
+    StalePlanError: "overtaken",
 }
 """The reason, by error, why a written summary is not used; recorded as the rejection's rule."""
 MAX_REPLANS = 3
@@ -75,12 +74,9 @@ class Compactor:
     request without either means that its process has died.
     """
 
-    def __init__(
-        self, store: EventStore, reader: ViewReader, listeners: Sequence[Listener] = ()
-    ) -> None:
-        self.store = store
+    def __init__(self, reader: ViewReader, listeners: Sequence[Listener] = ()) -> None:
         self.reader = reader
-        self.decisions = LineageWriter(store, reader)
+        self.decisions = LineageWriter(reader)
         self.listeners = listeners
 
     def compact(
@@ -97,58 +93,24 @@ class Compactor:
         cancellation = cancellation or Cancellation()
         watch = make_compaction_watch(self.reader, request)
         if watch is None:
-            return self._run_compaction(request, cancellation, self.listeners)
+            return self._run(request, cancellation, self._make_sink())
         with watch:
-            listeners: list[Listener] = [watch, *self.listeners]
-            return watch.finish(self._run_compaction(request, cancellation, listeners))
+            return watch.finish(self._run(request, cancellation, self._make_sink(watch)))
 
-    def _run_compaction(
-        self,
-        request: CompactionRequest,
-        cancellation: Cancellation,
-        listeners: Sequence[Listener],
-    ) -> CompactionOutcome:
-        if done := self._find_earlier(request):
-            return done
-        try:
-            if request.by is not None:
-                # While another worker holds the lease, do not run hooks and policies.
-                self.decisions.check_free(request)
-            planned = self.plan(request)
-            if isinstance(planned, Window):
-                return make_idle_outcome(request, planned)
-            sink = self._begin_events(listeners, request, planned)
-            instructions = sink.ask_hooks()
-            if instructions != request.instructions:
-                request = replace(request, instructions=instructions)
-                material = replace(planned.material, instructions=instructions)
-                planned = replace(planned, material=material)
-            request_version = self.decisions.record_request(request, planned)
-        except Exception as error:  # a user's policy may raise anything
-            if request.by is not None and not isinstance(error, NON_FAILURES):
-                # Count failed attempts of all workers, whichever process made them.
-                with suppress(PersistenceError):
-                    self.decisions.record_failure(str(error) or type(error).__name__)
-            raise
-        sink.notify(CompactionEventKind.REQUESTED)
-        try:
-            return self._carry_out(request, planned, request_version, sink, cancellation)
-        except BaseException as error:
-            # Also when the process is stopped, so that no request stays open. If even this cannot
-            # be stored, the next worker picks the request up.
-            with suppress(PersistenceError):
-                self.decisions.record_failure(
-                    str(error) or type(error).__name__,
-                    request_version=request_version,
-                    futile_at=_find_futile_position(error, planned),
-                    cancelled=isinstance(error, CompactionCancelledError),
-                )
-            sink.notify(CompactionEventKind.FAILED, reason=str(error))
-            raise
+    def explain(self, request: CompactionRequest) -> CompactionOutcome:
+        """Return what a compaction would do now, recording nothing and calling no model."""
+        planned = self.plan(request)
+        explanation = explain_plan(request, planned)
+        if isinstance(planned, Window):
+            return replace(make_idle_outcome(request, planned), explanation=explanation)
+        by_rules = replace(request, chain=SummaryChain())
+        written = self._write_summary(by_rules, planned, Cancellation())
+        check_gain(planned, planned.count_post_tokens(written.draft.text), request)
+        return replace(make_outcome(request, planned, written, None), explanation=explanation)
 
     def take_snapshot(self, request: CompactionRequest) -> SessionSnapshot:
         """Return the view and the window that a policy gets now."""
-        return SessionSnapshot(self.store, self.reader, request)
+        return SessionSnapshot(self.reader, request)
 
     def plan(self, request: CompactionRequest) -> PlannedCompaction | Window:
         """Return the plan, or only the window if the policy asks for nothing.
@@ -165,125 +127,93 @@ class Compactor:
         )
         return snapshot.window if found is None else found
 
-    def explain(self, request: CompactionRequest) -> CompactionOutcome:
-        """Return what a compaction would do now, recording nothing and calling no model."""
-        planned = self.plan(request)
-        explanation = explain_plan(request, planned)
-        if isinstance(planned, Window):
-            return replace(make_idle_outcome(request, planned), explanation=explanation)
-        written = self._write_summary(
-            replace(request, chain=SummaryChain()), planned, Cancellation()
-        )
-        check_gain(planned, planned.count_post_tokens(written.draft.text), request)
-        return replace(make_outcome(request, planned, written, None), explanation=explanation)
-
-    def activate(
-        self, prepared: int | None = None, trigger: Trigger | None = None, **details: Any
-    ) -> int:
-        """Serve the boundary that was prepared last; `prepared` demands that it is still that one.
-
-        `trigger` says what set it off if no caller did; `details` go to listeners. Raises
-        StalePlanError if another process has decided.
-        """
-        details["trigger"] = trigger
-        boundary = self.decisions.activate(prepared, trigger)
-        message = make_boundary_message(self.reader.key, self.reader.read_boundary(boundary)[0])
-        self._make_sink().notify_served(message, boundary=boundary, **details)
-        return boundary
-
-    def prepare(self, request: CompactionRequest, cancellation: Cancellation) -> str | None:
-        """Record a boundary for a later activation; return why it could not, None if it did."""
-        futile = self.decisions.read_state().futile
+    def _run(
+        self, request: CompactionRequest, cancellation: Cancellation, sink: CompactionEventSink
+    ) -> CompactionOutcome:
+        if done := self._find_earlier(request):
+            return done
         try:
-            outcome = self.compact(request, cancellation)
-        except NothingToCompactError as nothing:
-            self.note_futile(nothing, futile)
-            return str(nothing)
-        except (CompactionVetoedError, LeaseHeldError) as error:
-            return str(error)
-        return None if outcome.compacted else outcome.reason
-
-    def serve(self, coming: PreparedView) -> bool:
-        """Serve the prepared view if it fits, or drop it; return whether it was served.
-
-        Raises StalePlanError if another process decided at the same moment.
-        """
-        prepared, summary = coming.boundary.originator_version, coming.history.summary
-        details: dict[str, Any] = {
-            "trigger": coming.request.trigger,
-            "policy": coming.boundary.policy,
-            "summarizer": summary.summarizer if summary else None,
-            "before": ViewStats(coming.now.used_tokens, len(coming.snapshot.view.entries)),
-        }
-        if coming.misfit is None:
-            after = ViewStats(coming.window.used_tokens, len(coming.history.entries))
-            self.activate(prepared, **details, after=after)
-        elif self.decisions.drop(prepared, coming.misfit):
-            self.notify(
-                CompactionEventKind.DROPPED, boundary=prepared, reason=coming.misfit, **details
+            if request.by is not None:
+                # While another worker holds the lease, do not run hooks and policies.
+                self.decisions.check_free(request)
+            planned = self.plan(request)
+            if isinstance(planned, Window):
+                return make_idle_outcome(request, planned)
+            window = planned.window
+            sink.add(
+                trigger=request.trigger,
+                policy=request.policy.name,
+                before=ViewStats(window.tokens, len(window.items), int(window.summary is not None)),
+                compacted_blocks=len(planned.settlement.removed_items),
+                instructions=request.instructions,
             )
-        return coming.misfit is None
-
-    def note_futile(self, error: NothingToCompactError, known: int) -> None:
-        """Record that nothing can be gained, unless it is known by now to another position."""
-        if self.decisions.read_state().futile == known:
-            self.decisions.record_failure(str(error), futile_at=self.decisions.read_head())
-
-    def revert(self) -> int:
-        """Serve the boundary beneath the active one again; return the reverted boundary."""
-        reverted = self.decisions.revert()
-        self.notify(CompactionEventKind.REVERTED, boundary=reverted)
-        return reverted
+            request = replace(request, instructions=sink.ask_hooks())
+            material = replace(planned.material, instructions=request.instructions)
+            planned = replace(planned, material=material)
+            version = self.decisions.record_request(request, planned)
+        except Exception as error:  # a user's policy may raise anything
+            if request.by is not None and not isinstance(error, NON_FAILURES):
+                # Count failed attempts of all workers, whichever process made them.
+                with suppress(PersistenceError):
+                    self.decisions.record_failure(str(error) or type(error).__name__)
+            raise
+        sink.notify(CompactionEventKind.REQUESTED)
+        try:
+            return self._carry_out(request, planned, version, sink, cancellation)
+        except BaseException as error:
+            # A failed summary costs time and money, so do not retry before each call.
+            is_futile = isinstance(error, NothingToCompactError) or (
+                isinstance(error, UnwrittenError) and request.trigger is Trigger.THRESHOLD
+            )
+            # Also when the process is stopped, so that no request stays open. If even this cannot
+            # be stored, the next worker picks the request up.
+            with suppress(PersistenceError):
+                self.decisions.record_failure(
+                    str(error) or type(error).__name__,
+                    request_version=version,
+                    futile_at=planned.settlement.after if is_futile else None,
+                    cancelled=isinstance(error, CompactionCancelledError),
+                )
+            sink.notify(CompactionEventKind.FAILED, reason=str(error))
+            raise
 
     def _carry_out(
         self,
         request: CompactionRequest,
         planned: PlannedCompaction,
-        request_version: int,
+        version: int,
         sink: CompactionEventSink,
         cancellation: Cancellation,
     ) -> CompactionOutcome:
         """Write and record; if others have decided since, check what is still valid."""
-        written = self._write_summary(request, planned, cancellation, sink.notify, request_version)
+        decisions = self.decisions
+        written = self._write_summary(request, planned, cancellation, sink.notify, version)
         for attempt in range(1, MAX_REPLANS + 1):
             try:
-                post_tokens = planned.count_post_tokens(written.draft.text)
-                check_gain(planned, post_tokens, request)
+                check_gain(planned, planned.count_post_tokens(written.draft.text), request)
                 cancellation.check()
-                boundary = self.decisions.record_boundary(
-                    request, planned, written, request_version
-                )
-            except StalePlanError:
-                if attempt == MAX_REPLANS:
-                    self.decisions.record_spent(
-                        request_version, written, "overtaken", "others decided again and again"
-                    )
-                    raise
+                boundary = decisions.record_boundary(request, planned, written, version)
             except tuple(UNUSED_SUMMARY_REASONS) as error:
-                self.decisions.record_spent(
-                    request_version, written, UNUSED_SUMMARY_REASONS[type(error)], str(error)
-                )
-                raise
+                if not isinstance(error, StalePlanError) or attempt == MAX_REPLANS:
+                    rule = UNUSED_SUMMARY_REASONS[type(error)]
+                    decisions.record_spent(version, written, rule, str(error))
+                    raise
             else:
-                self._notify_recorded(sink, request, planned, written, boundary)
-                return make_outcome(request, planned, written, boundary)
+                outcome = make_outcome(request, planned, written, boundary)
+                self._notify_recorded(sink, request, planned, outcome)
+                return outcome
             again = self._find_earlier(request) or self._replan(request, planned)
             if isinstance(again, CompactionOutcome):
-                why = (
-                    "it was done under the same key meanwhile" if again.compacted else again.reason
-                )
-                self.decisions.record_spent(request_version, written, "overtaken", why)
-                self.decisions.record_failure(again.reason, request_version=request_version)
+                decisions.record_spent(version, written, "overtaken", again.reason)
+                decisions.record_failure(again.reason, request_version=version)
                 sink.notify(CompactionEventKind.FAILED, reason=again.reason)
                 return again
             # If the other boundary did not change the material, its summary stays valid.
             if not again.is_written_from(planned.material):
-                self.decisions.record_spent(
-                    request_version, written, "overtaken", "others have decided meanwhile"
+                decisions.record_spent(
+                    version, written, "overtaken", "others have decided meanwhile"
                 )
-                written = self._write_summary(
-                    request, again, cancellation, sink.notify, request_version
-                )
+                written = self._write_summary(request, again, cancellation, sink.notify, version)
             planned = again
         raise AssertionError("unreachable: the last attempt returns or raises")
 
@@ -308,7 +238,7 @@ class Compactor:
         planned: PlannedCompaction,
         cancellation: Cancellation,
         notify: Notify = ignore_event,
-        request_version: int | None = None,
+        version: int | None = None,
     ) -> AcceptedDraft:
         material = planned.material
         if not material.removed_items:
@@ -325,18 +255,18 @@ class Compactor:
                 material, judge, cancellation, notify, planned.plan.on_failure
             )
         except UnwrittenError as error:
-            self.decisions.record_refusals(request_version, error.refusals)
+            self.decisions.record_refusals(version, error.refusals)
             raise
 
     def _find_user_texts(self, draft: Draft, material: Material) -> list[str]:
         """Return the user's texts that the draft may quote: those that leave and those it cites."""
-        chain = self.store.find_session_chain(self.reader.namespace, self.reader.key)
         leaving = {
             item.position: item.block.text
             for item in material.removed_items
             if item.kind is Kind.USER
         }
-        for recorded in self.store.read(chain, draft.cites - Ranges.of(leaving)):
+        cited = draft.cites - Ranges.of(leaving)
+        for recorded in self.reader.store.read(self.reader.session_chain, cited):
             event = recorded.event
             if isinstance(event, BlockAppended) and event.block.kind is Kind.USER:
                 leaving[recorded.position] = event.block.text
@@ -344,52 +274,94 @@ class Compactor:
 
     def _find_earlier(self, request: CompactionRequest) -> CompactionOutcome | None:
         """Return what an earlier compaction with the request's key did, None if there is none."""
-        if request.idempotency_key is None:
+        key = request.idempotency_key
+        if key is None or (boundary := self.decisions.find_boundary(key)) is None:
             return None
-        reader = self.reader
-        id = derive_lineage_id(reader.namespace, reader.key, reader.lineage)
-        if (done := self.store.select_key(id, request.idempotency_key)) is None:
-            return None
-        boundary, summary, _ = reader.read_boundary(done.first)
-        return make_stored_outcome(boundary, summary, "done before under the same key")
+        return make_stored_outcome(
+            *self.reader.read_boundary(boundary)[:2], "done before under the same key"
+        )
+
+    # Boundaries that were recorded before
+
+    def activate(
+        self, prepared: int | None = None, trigger: Trigger | None = None, **details: Any
+    ) -> int:
+        """Serve the boundary that was prepared last; `prepared` demands that it is still that one.
+
+        `trigger` says what set it off if no caller did; `details` go to listeners. Raises
+        StalePlanError if another process has decided.
+        """
+        boundary = self.decisions.activate(prepared, trigger)
+        message = make_boundary_message(self.reader.key, self.reader.read_boundary(boundary)[0])
+        self._make_sink().notify_served(message, boundary=boundary, trigger=trigger, **details)
+        return boundary
+
+    def prepare(self, request: CompactionRequest, cancellation: Cancellation) -> str | None:
+        """Record a boundary for a later activation; return why it could not, None if it did."""
+        futile = self.decisions.read_state().futile
+        try:
+            outcome = self.compact(request, cancellation)
+        except NothingToCompactError as nothing:
+            self.note_futile(nothing, futile)
+            return str(nothing)
+        except (CompactionVetoedError, LeaseHeldError) as error:
+            return str(error)
+        return None if outcome.compacted else outcome.reason
+
+    def serve(self, coming: PreparedView) -> bool:
+        """Serve the prepared view if it fits, or drop it; return whether it was served.
+
+        Raises StalePlanError if another process decided at the same moment.
+        """
+        prepared, summary = coming.boundary.originator_version, coming.history.summary
+        trigger = coming.request.trigger
+        details: dict[str, Any] = {
+            "policy": coming.boundary.policy,
+            "summarizer": summary.summarizer if summary else None,
+            "before": ViewStats(coming.now.used_tokens, len(coming.snapshot.view.entries)),
+        }
+        if coming.misfit is None:
+            after = ViewStats(coming.window.used_tokens, len(coming.history.entries))
+            self.activate(prepared, trigger, **details, after=after)
+        elif self.decisions.drop(prepared, coming.misfit):
+            details |= {"boundary": prepared, "trigger": trigger}
+            self.notify(CompactionEventKind.DROPPED, reason=coming.misfit, **details)
+        return coming.misfit is None
+
+    def note_futile(self, error: NothingToCompactError, known: int) -> None:
+        """Record that nothing can be gained, unless it is known by now to another position."""
+        if self.decisions.read_state().futile == known:
+            self.decisions.record_failure(str(error), futile_at=self.decisions.read_head())
+
+    def revert(self) -> int:
+        """Serve the boundary beneath the active one again; return the reverted boundary."""
+        reverted = self.decisions.revert()
+        self.notify(CompactionEventKind.REVERTED, boundary=reverted)
+        return reverted
+
+    # Events
 
     def notify(self, moment: CompactionEventKind, **details: Any) -> None:
         """Notify listeners of an event outside of a running compaction."""
         self._make_sink().notify(moment, **details)
 
-    def _make_sink(self, listeners: Sequence[Listener] | None = None) -> CompactionEventSink:
-        listeners, reader = self.listeners if listeners is None else listeners, self.reader
+    def _make_sink(self, *first: Listener) -> CompactionEventSink:
+        reader, listeners = self.reader, (*first, *self.listeners)
         return CompactionEventSink(listeners, reader.key, reader.namespace, reader.lineage)
-
-    def _begin_events(
-        self,
-        listeners: Sequence[Listener],
-        request: CompactionRequest,
-        planned: PlannedCompaction,
-    ) -> CompactionEventSink:
-        window, sink = planned.window, self._make_sink(listeners)
-        sink.add(
-            trigger=request.trigger,
-            policy=request.policy.name,
-            before=ViewStats(window.tokens, len(window.items), int(window.summary is not None)),
-            compacted_blocks=len(planned.settlement.removed_items),
-            instructions=request.instructions,
-        )
-        return sink
 
     def _notify_recorded(
         self,
         sink: CompactionEventSink,
         request: CompactionRequest,
         planned: PlannedCompaction,
-        written: AcceptedDraft,
-        boundary: int,
+        outcome: CompactionOutcome,
     ) -> None:
-        gone, text = planned.settlement.removed_items, written.draft.text
+        gone, boundary = planned.settlement.removed_items, outcome.boundary or 0
+        has_summary = int(bool(outcome.summary))
         sink.add(
             boundary=boundary,
-            summarizer=written.summarizer,
-            after=ViewStats(planned.count_post_tokens(text), planned.blocks_after, int(bool(text))),
+            summarizer=outcome.summarizer,
+            after=ViewStats(outcome.post_tokens, planned.blocks_after, has_summary),
             compacted_blocks=len(gone),
         )
         sink.notify(CompactionEventKind.RECORDED)
@@ -398,11 +370,3 @@ class Compactor:
                 make_boundary_message(self.reader.key, self.reader.read_boundary(boundary)[0]),
                 describe_pruning(request.policy, planned.window, gone),
             )
-
-
-def _find_futile_position(error: BaseException, planned: PlannedCompaction) -> int | None:
-    """Return the position up to which a loop need not try again, if the error implies one."""
-    # A failed summary costs time and money, so do not retry before each call.
-    is_unwritten = isinstance(error, UnwrittenError) and planned.window.trigger is Trigger.THRESHOLD
-    is_futile = is_unwritten or isinstance(error, NothingToCompactError)
-    return planned.settlement.after if is_futile else None

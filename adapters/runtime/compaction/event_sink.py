@@ -14,13 +14,6 @@ from ....domain.policies.weighed_messages import WeighedMessages
 
 logger = logging.getLogger("cutbank.compaction")
 
-Notify = Callable[..., object]
-"""Passes on a `CompactionEventKind`, with the event's details by name."""
-
-
-def ignore_event(moment: CompactionEventKind, **details: object) -> None:
-    """Ignore the event."""
-
 
 class CompactionEventSink:
     """Notifies a session's listeners; each event holds all that is known of its compaction so far.

@@ -16,7 +16,6 @@ from ....projections.planned_compaction import (
     make_boundary_fields,
     make_summary_fields,
 )
-from ...storage.event_log.event_store import EventStore
 from ...storage.event_log.stored_row import AppendKey
 from ...storage.view_reader import ViewReader
 from .options import CompactionRequest
@@ -32,15 +31,21 @@ class LineageWriter:
     depend on other decisions and are stored in any order.
     """
 
-    def __init__(self, store: EventStore, reader: ViewReader) -> None:
-        self.store = store
+    def __init__(self, reader: ViewReader) -> None:
+        self.store = reader.store
         self.reader = reader
         self._id = derive_lineage_id(reader.namespace, reader.key, reader.lineage)
 
     def read_state(self) -> CompactionState:
-        reader = self.reader
-        chain = self.store.find_lineage_chain(reader.namespace, reader.key, reader.lineage)
-        return self.store.read_lineage_state(chain)[1]
+        return self.store.read_lineage_state(self.reader.lineage_chain)[1]
+
+    def read_head(self) -> int:
+        return self.store.read_head(self.reader.session_chain)[0]
+
+    def find_boundary(self, idempotency_key: str) -> int | None:
+        """Return the boundary that was recorded under the key; None if there is none."""
+        done = self.store.select_key(self._id, idempotency_key)
+        return done.first if done else None
 
     def record_request(self, request: CompactionRequest, planned: PlannedCompaction) -> int:
         """Record that a compaction begins; return the request's version.
@@ -232,10 +237,6 @@ class LineageWriter:
         reader = self.reader
         return self.store.open_compaction(reader.namespace, reader.key, reader.lineage)
 
-    def read_head(self) -> int:
-        chain = self.store.find_session_chain(self.reader.namespace, self.reader.key)
-        return self.store.read_head(chain)[0]
-
 
 def _reject(
     compaction: Compaction, request_version: int | None, refusals: Sequence[DraftRefusal]
@@ -245,4 +246,4 @@ def _reject(
             details = refusal.to_details() | {"reason": refusal.reason}
             del details["error"]
             details["latency_s"] = refusal.latency_s and round(refusal.latency_s, 3)
-            compaction.reject(request_version=request_version, **details)
+            compaction.reject(request=request_version, **details)

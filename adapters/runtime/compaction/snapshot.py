@@ -5,7 +5,6 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from math import ceil
 
-from ....domain.compaction import ChangesSince, explain_misfit
 from ....domain.compaction_events import CompactBoundary, Trigger
 from ....domain.item import Item
 from ....domain.policies.policy import is_due
@@ -15,7 +14,6 @@ from ....domain.window import Window
 from ....projections.compaction_window import make_window
 from ....projections.history_view import HistoryFold
 from ....projections.view_content import ViewEntry
-from ...storage.event_log.event_store import EventStore
 from ...storage.view_reader import ViewReader
 from .options import CompactionRequest
 from .outcome import CompactionOutcome, make_stored_outcome
@@ -24,13 +22,12 @@ from .outcome import CompactionOutcome, make_stored_outcome
 class SessionSnapshot:
     """The newest view of one lineage, with the decisions on which it is based."""
 
-    def __init__(self, store: EventStore, reader: ViewReader, request: CompactionRequest) -> None:
-        self._store = store
+    def __init__(self, reader: ViewReader, request: CompactionRequest) -> None:
+        self._store = store = reader.store
         self._reader = reader
-        self._chain = store.find_session_chain(reader.namespace, reader.key)
-        lineage = store.find_lineage_chain(reader.namespace, reader.key, reader.lineage)
+        self._chain = reader.session_chain
         # Read before the view, so that a decision in between makes the plan stale.
-        self.decided = store.read_lineage_state(lineage)[1]
+        self.decided = store.read_lineage_state(reader.lineage_chain)[1]
         with reader.advancing:
             self.history, self.view = reader.read_newest()
             self.boundary = self.history.boundary
@@ -122,22 +119,24 @@ class PreparedView:
     @cached_property
     def misfit(self) -> str | None:
         """The reason why it must not be served any more, None if it fits."""
-        history, served = self.history, self.snapshot.boundary
-        since = ChangesSince(
-            retracted=history.retracted,
-            reopened=history.reopened,
-            pinned=history.pinned,
-            hidden=history.hides,
-            shown=history.entries,
+        history, boundary = self.history, self.boundary
+        served = self.snapshot.boundary.originator_version if self.snapshot.boundary else 0
+        if (beneath := self.snapshot.decided.prepared_beneath) != served:
+            old, new = (
+                f"boundary {one}" if one else "the whole history" for one in (beneath, served)
+            )
+            return f"it builds upon {old}, and by now {new} is served"
+        covers = history.summary.covers if history.summary else Ranges()
+        gone = covers | boundary.hidden
+        changes = (
+            (history.retracted & covers, "was taken back"),
+            (history.reopened & gone, "waits for an answer again"),
+            (history.pinned & gone, "was pinned"),
+            (Ranges.of(at for at in history.hides if at in history.entries), "was hidden"),
         )
-        if why := explain_misfit(
-            self.boundary,
-            history.summary,
-            since,
-            beneath=self.snapshot.decided.prepared_beneath,
-            served=served.originator_version if served else 0,
-        ):
-            return why
+        for positions, what in changes:
+            if positions:
+                return f"{positions} {what} since it was prepared"
         # An estimate, which reads no blocks: a model call may be waiting for the answer.
         gained = self.now.used_tokens - self.window.used_tokens
         share = self.request.minimum_gain if self.request.is_automatic else 0

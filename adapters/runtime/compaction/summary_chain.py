@@ -20,12 +20,18 @@ from ....domain.summaries.simple_summarizers import ListingSummarizer, NoticeSum
 from ....domain.summaries.summarizer import Draft, Material, Summarizer
 from ....domain.window import OnFailure
 from .background import Cancellation
-from .event_sink import Notify, ignore_event
 
 _MAX_PAUSE_S = 30.0
 
 CheckDraft = Callable[[Draft], None]
 """Raises RejectedSummaryError if a draft may not replace the blocks that left."""
+
+Notify = Callable[..., object]
+"""Passes on a `CompactionEventKind`, with the event's details by name."""
+
+
+def ignore_event(moment: CompactionEventKind, **details: object) -> None:
+    """Ignore the event."""
 
 
 @dataclass(frozen=True, slots=True)

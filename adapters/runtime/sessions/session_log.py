@@ -181,7 +181,7 @@ class SessionLog:
 
         if lineage != MAIN_LINEAGE and lineage not in self.lineages:
             check_lineage_syntax(lineage)
-        return Compactor(self.events, self.reader(lineage), self.listeners)
+        return Compactor(self.reader(lineage), self.listeners)
 
     def find_prepared(self, *, lineage: str = MAIN_LINEAGE) -> int | None:
         """Return the boundary that is recorded and not yet served; None if there is none."""

@@ -7,7 +7,8 @@ from short_sessions import compacted, positions, prunes, shortens
 from cutbank import Block, Kind, Ranges, StoredSession, ToolCall, ToolResult, verify
 from cutbank.domain.blocks import AnyBlock
 from cutbank.domain.compaction_events import CompactBoundary, Summary
-from cutbank.domain.settlement import BlockStatus, find_block_status
+from cutbank.domain.settlement import BlockStatus
+from cutbank.projections.block_statuses import compute_status_ranges
 from cutbank.projections.rendering.catalog import render_view
 
 TALK = "the words of a turn, which are many " * 20
@@ -108,8 +109,8 @@ def test_results_are_shortened_without_a_summary(
 
     assert outcome.compacted
     view = session.view()
-    status = find_block_status(talk["result"], shortened(session), None, Ranges())
-    assert status is BlockStatus.TRIMMED
+    statuses = compute_status_ranges(shortened(session), None, Ranges(), session.position)
+    assert statuses[BlockStatus.TRIMMED] == Ranges.of([talk["result"]])
     assert positions(view) == list(talk.values())
     assert f"recall #{talk['result']}" in view.entries[2].text
     # The session goes by its own estimates, so what was promised is what is served.
@@ -140,8 +141,8 @@ def test_notes_in_front_of_all_stay_where_nothing_leaves(session: StoredSession)
 
     session.compact(shortens(result))
 
-    status = find_block_status(note, shortened(session), None, Ranges())
-    assert status is BlockStatus.VISIBLE
+    statuses = compute_status_ranges(shortened(session), None, Ranges(), session.position)
+    assert note in statuses[BlockStatus.VISIBLE]
 
 
 def test_the_summary_stays_where_results_are_shortened(
