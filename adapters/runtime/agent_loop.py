@@ -1,7 +1,8 @@
 """Keeps one agent's session within its model's context, before and after each call."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from math import ceil
@@ -22,7 +23,6 @@ from ...domain.hooks import CompactionEventKind
 from ...domain.overflow import recognize_overflow
 from ...domain.policies.policy import find_warning, is_due
 from ...projections.history_view import HistoryView
-from ..settings.policy_catalog import restore_policy
 from ..storage.event_log.storage_errors import translate_storage_errors
 from .compaction.background import Cancellation
 from .compaction.compactor import MAX_REPLANS
@@ -124,7 +124,9 @@ class AgentLoop:
                 request = replace(request, usage=request.limit)
                 snapshot = self._compactor.take_snapshot(request)
             self.log.record_overflow(overflow.message, snapshot.view, model=self.model)
-            if snapshot.was_compacted_for(Trigger.OVERFLOW):
+            boundary = snapshot.boundary
+            was_for_overflow = boundary is not None and boundary.trigger is Trigger.OVERFLOW
+            if was_for_overflow and snapshot.history.is_same_request:
                 raise make_overflow_error(
                     snapshot.window, overflow, self.model, "after it was compacted for it"
                 )
@@ -160,8 +162,7 @@ class AgentLoop:
 
     def _read_snapshot(self) -> tuple[SessionSnapshot, HistoryView]:
         snapshot = self._compactor.take_snapshot(self._automatic)
-        if snapshot.decided.requested and self._resume_request(snapshot):
-            snapshot = self._compactor.take_snapshot(self._automatic)
+        self._end_abandoned_request(snapshot.decided.requested)
         if not self.options.auto:
             return snapshot, snapshot.view
         if not self._is_due(snapshot):
@@ -208,17 +209,17 @@ class AgentLoop:
         )
 
     def _was_this_turns(self, snapshot: SessionSnapshot) -> bool:
-        if not self.options.once_a_turn:
+        """Return whether this turn was compacted by threshold before, if it may be only once."""
+        boundary, switched = snapshot.boundary, snapshot.decided.switched
+        if not self.options.once_a_turn or boundary is None:
             return False
-        if not snapshot.was_drawn_by(Trigger.THRESHOLD) and not self._was_prepared(snapshot):
-            return False
-        return snapshot.find_turn_at(snapshot.history.effective_from) == snapshot.state.turn
-
-    def _was_prepared(self, snapshot: SessionSnapshot) -> bool:
-        """Return whether the view served now came from a prepared boundary."""
-        switched = snapshot.decided.switched
+        # A prepared boundary has another trigger than its activation.
         decision = self._compactor.reader.read_decision(switched) if switched else None
-        return isinstance(decision, BoundaryActivated) and decision.trigger is Trigger.THRESHOLD
+        served_by = decision.trigger if isinstance(decision, BoundaryActivated) else None
+        if Trigger.THRESHOLD not in (boundary.trigger, served_by):
+            return False
+        served_from = snapshot.read_state_at(snapshot.history.effective_from)
+        return served_from.turn == snapshot.state.turn
 
     def _is_futile(self, snapshot: SessionSnapshot) -> bool:
         """Return whether a compaction gained nothing before, with hardly any growth since."""
@@ -291,55 +292,35 @@ class AgentLoop:
 
     def _wait_for_background(self) -> bool:
         """Wait for a summary being written in the background; return whether there was one."""
-        self._running = running = Cancellation()
-        try:
+        with self._cancellable() as running:
             return self.log.context.preparations.join(self._lineage_id, running)
-        finally:
-            self._running = None
 
     def _compact(self, request: CompactionRequest) -> CompactionOutcome:
-        self._running = running = Cancellation()
-        try:
+        with self._cancellable() as running:
             self.last = self._compactor.compact(request, running)
-        finally:
-            self._running = None
         return self.last
 
-    def _resume_request(self, snapshot: SessionSnapshot) -> bool:
-        """Carry out a request whose process has died; return whether there was one."""
-        requested = snapshot.decided.requested
-        if self._compactor.decisions.is_held(requested):
-            return False  # its process may still be working on it
-        left = cast(CompactionRequested, self._compactor.reader.read_decision(requested))
-        if not left.activate:
-            if self.log.context.preparations.is_running(self._lineage_id):
-                return False  # the work outlives its lease, e.g. after the machine was asleep
-            why = "the process that prepared the boundary has died"
-            self._compactor.decisions.record_failure(why, request_version=requested)
-            return True
-        if left.by is not None:
-            return False  # other workers take over later; this agent should not wait
-        why = "the process that began it has died, and nothing has to be compacted now"
+    @contextmanager
+    def _cancellable(self) -> Iterator[Cancellation]:
+        """Let `cancel()` stop what is done in this context."""
+        self._running = running = Cancellation()
         try:
-            request = replace(
-                self.request,
-                policy=restore_policy(left.policy, left.settings),
-                trigger=left.trigger,
-                instructions=left.instructions,
-                idempotency_key=left.idempotency_key,
-            )
-            self._compact(request)
-        except (
-            InvalidSettingError,
-            NothingToCompactError,
-            CompactionVetoedError,
-            UnwrittenError,
-        ) as error:
-            why = f"the process that began it has died, and it cannot be taken over: {error}"
-        except StalePlanError:
-            pass  # another process was faster, and its decision ended the request
-        self._compactor.decisions.record_failure(why, request_version=requested)
-        return True
+            yield running
+        finally:
+            self._running = None
+
+    def _end_abandoned_request(self, requested: int) -> None:
+        """Record that a request failed whose process has died, unless a worker takes it over."""
+        decisions = self._compactor.decisions
+        if not requested or decisions.is_held(requested):
+            return
+        left = cast(CompactionRequested, self._compactor.reader.read_decision(requested))
+        if left.activate and left.by is not None:
+            return
+        if not left.activate and self.log.context.preparations.is_running(self._lineage_id):
+            return  # the work outlives its lease, e.g. after the machine was asleep
+        why = "the process that began it has died"
+        decisions.record_failure(why, request_version=requested)
 
 
 class AsyncAgentLoop:

@@ -14,7 +14,7 @@ from ...domain.policies.catalog import (
     make_unknown_policy_error,
 )
 from ...domain.policies.contract import find_shape_faults
-from ...domain.policies.policy import Policy, configure_policy
+from ...domain.policies.policy import Policy
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -45,13 +45,6 @@ def get_policy(name: str, /, **settings: Any) -> Policy:
     """
     name, _, preset = name.partition("@")
     return build_with_preset(find_policy_class(name), preset, settings)
-
-
-def restore_policy(name: str, recorded: Mapping[str, Any]) -> Policy:
-    """Return the policy of a recorded request, without the fields that it no longer has."""
-    policy = find_policy_class(name)
-    known = {key: one for key, one in recorded.items() if key in policy.__dataclass_fields__}
-    return configure_policy(policy, {}, known)
 
 
 def find_policy_class(name: str) -> type[Policy]:

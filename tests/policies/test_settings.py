@@ -1,14 +1,12 @@
 """Settings of policies: those that do not fit are refused by name, in one line."""
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import pytest
-from every_policy import every_name
 
 from cutbank import InvalidSettingError, ScoredPruning, Window, get_policy, setting
-from cutbank.adapters.settings.policy_catalog import restore_policy
 from cutbank.domain.policies.policy import configure_policy
 
 REFUSED = """
@@ -88,12 +86,6 @@ def test_a_setting_that_does_not_fit_is_refused_by_name_in_one_line(row: str) ->
 def test_a_value_that_only_looks_like_what_a_setting_takes_is_refused() -> None:
     for name, value in REFUSED_VALUES.items():
         assert f"scored-pruning: {name} cannot be" in refuse("scored-pruning", {name: value})
-
-
-def test_a_policy_is_restored_from_a_record_of_before() -> None:
-    for name in every_name():
-        policy = get_policy(name)
-        assert restore_policy(policy.name, {**asdict(policy), "rounding": "up"}) == policy
 
 
 def test_a_setting_at_the_bound_is_accepted() -> None:

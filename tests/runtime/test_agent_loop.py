@@ -307,7 +307,7 @@ def begin_and_die(session: StoredSession, **how: Any) -> int:
     return compactor.decisions.record_request(order, planned)
 
 
-def test_a_request_whose_process_died_is_picked_up(database: str, clock: Clock) -> None:
+def test_a_request_whose_process_died_has_failed(database: str, clock: Clock) -> None:
     with cutbank.open(database, clock=clock) as store:
         session = store.session("s")
         talk(session, 26)
@@ -322,11 +322,13 @@ def test_a_request_whose_process_died_is_picked_up(database: str, clock: Clock) 
         assert decisions.read_state().requested
 
         clock.now += timedelta(seconds=loop.request.chain.max_duration_s)
-        view = loop.prepare()
-
-        assert view.boundary is not None
-        assert view.boundary.trigger is Trigger.MANUAL
+        assert loop.prepare().boundary is None
         assert decisions.read_state().requested == 0
+
+        session.append(Block.assistant("word " * 5_000))
+        view = loop.prepare()
+        assert view.boundary is not None
+        assert view.boundary.trigger is Trigger.THRESHOLD
 
 
 def test_no_agent_waits_for_what_a_dead_worker_wanted(session: StoredSession, clock: Clock) -> None:

@@ -123,7 +123,7 @@ class Simulation:
 
     def __enter__(self) -> Self:
         patch = self._stack.enter_context(pytest.MonkeyPatch.context())
-        patch.setattr(from_settings, "_make_summarizer", self._summarizer)
+        patch.setattr(from_settings, "make_summarizer", self._summarizer)
         database = f"{self._stack.enter_context(memory_folder())}/log.db"
         opened = cutbank.open(database, clock=self.clock, settings=SETTINGS, synchronous="NORMAL")
         self.store = self._stack.enter_context(opened)

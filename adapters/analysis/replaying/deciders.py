@@ -129,7 +129,7 @@ def _open_cached_summaries(
             "a replay with summaries by llm asks the model of summary.model: set it, or name the "
             "agent's model"
         )
-    llm = from_settings.make_llm_summarizer(known, model)
+    llm = from_settings.make_summarizer("llm", known, model)
     assert isinstance(llm, LlmSummarizer), "a summarizer is made by its name"
     name = llm.model
     assert isinstance(name, str), "settings name their model"

@@ -57,14 +57,20 @@ def open_loop(
     options: LoopOptions | None = None,
 ) -> AgentLoop:
     """Open the loop of a session; see `StoredSession.loop`."""
-    options = _fill_in(log.settings, options or LoopOptions())
+    settings, options = log.settings, options or LoopOptions()
+    auto, part = options.auto, options.prepare_at
+    options = replace(
+        options,
+        auto=settings.compaction.auto if auto is None else auto,
+        prepare_at=settings.compaction.prepare_at if part is None else part,
+    )
     request = _apply_options(log, policy, options, limit=limit, model=model)
     is_main = options.lineage == MAIN_LINEAGE
     if options.shadows and not is_main:
         raise InvalidSettingError(
             f"shadows run next to {MAIN_LINEAGE}, not next to {options.lineage}"
         )
-    names = log.settings.shadow.policies if options.shadows is None else options.shadows
+    names = settings.shadow.policies if options.shadows is None else options.shadows
     shadows = None
     if names and is_main and log.context.start_shadows:
         shadows = log.context.start_shadows(log, names, request, options)
@@ -98,17 +104,6 @@ def _apply_options(
         tracked_files=options.tracked_files,
         **given,
     )
-
-
-def _fill_in(settings: Settings, options: LoopOptions) -> LoopOptions:
-    """Decide when a loop compacts by itself, from its options, then from the settings."""
-    compaction = settings.compaction
-    habits = {
-        name: getattr(compaction, name)
-        for name in ("auto", "prepare_at")
-        if getattr(options, name) is None
-    }
-    return replace(options, **habits)
 
 
 def make_compaction_request(
@@ -157,16 +152,12 @@ def make_summary_chain(
     """Return the chain of the given summarizers, or else of those in the settings."""
     summary = settings.summary
     if first is None:
-        first = tuple(_make_summarizer(name, settings, model) for name in summary.chain)
+        first = tuple(make_summarizer(name, settings, model) for name in summary.chain)
     return SummaryChain(first, time_limit_s=summary.time_limit, retries=summary.retries)
 
 
-def make_llm_summarizer(settings: Settings, model: str | None = None) -> Summarizer:
-    """Return the model that the section `summary` names, even if the chain does not include it."""
-    return _make_summarizer("llm", settings, model)
-
-
-def _make_summarizer(name: str, settings: Settings, model: str | None) -> Summarizer:
+def make_summarizer(name: str, settings: Settings, model: str | None = None) -> Summarizer:
+    """Return a summarizer with what the section `summary` says, named there or not."""
     if name == ExtractiveSummarizer().name:
         return ExtractiveSummarizer()
     from ...models.summarizers.summarizer_catalog import get_summarizer  # noqa: PLC0415 - imported on use
@@ -181,7 +172,7 @@ def _make_summarizer(name: str, settings: Settings, model: str | None) -> Summar
 
     return get_summarizer(
         name,
-        model=summary.model or _cheap_model(model),
+        model=summary.model or _find_cheap_model(model),
         base_url=summary.base_url,
         key_from=summary.key_from,
         from_originals=from_originals,
@@ -191,38 +182,27 @@ def _make_summarizer(name: str, settings: Settings, model: str | None) -> Summar
     )
 
 
-def _cheap_model(model: str | None) -> str:
+PROVIDER_PREFIXES = {"aws": "bedrock"} | {
+    name: name for name in ("anthropic", "google", "openai", "openrouter")
+}
+"""The prefix of a model's name by provider, with providers named as in genai-prices."""
+
+
+def _find_cheap_model(model: str | None) -> str:
+    """Return the cheaper model of the same provider that writes an agent's summaries."""
     if model is None:
         raise InvalidSettingError(
             "summary.chain names llm, and no model is set: set summary.model, "
             "or name the agent's model"
         )
-    from ...models.model_catalog import find_cheaper_model  # noqa: PLC0415 - imported on use
+    from ...models.model_catalog import find_cheaper_model, look_up_facts  # noqa: PLC0415 - as above
 
-    name = find_cheaper_model(model)
+    name, facts = find_cheaper_model(model), look_up_facts(model)
     if ":" in name.partition("/")[0]:
         return name
-    served_by = _find_provider(model)
-    if served_by is None:
+    if facts is None or facts.provider not in PROVIDER_PREFIXES:
         raise InvalidSettingError(
             f"who serves {model!r} is not known: set summary.model, "
             "as in anthropic:claude-haiku-4-5"
         )
-    return f"{served_by}:{name}"
-
-
-PROVIDER_PREFIXES = {
-    "anthropic": "anthropic",
-    "aws": "bedrock",
-    "google": "google",
-    "openai": "openai",
-    "openrouter": "openrouter",
-}
-"""The prefix of a model's name by provider, with providers named as in genai-prices."""
-
-
-def _find_provider(model: str) -> str | None:
-    from ...models.model_catalog import look_up_facts  # noqa: PLC0415 - imported on use
-
-    facts = look_up_facts(model)
-    return PROVIDER_PREFIXES.get(facts.provider or "") if facts else None
+    return f"{PROVIDER_PREFIXES[facts.provider]}:{name}"

@@ -57,17 +57,6 @@ class SessionSnapshot:
     def read_state_at(self, position: int) -> SessionState:
         return self._store.read_head(self._chain, position)[1]
 
-    def find_turn_at(self, position: int) -> int:
-        return self.read_state_at(position).turn
-
-    def was_drawn_by(self, trigger: Trigger) -> bool:
-        """Return whether the view begins at a boundary with that trigger."""
-        return self.boundary is not None and self.boundary.trigger is trigger
-
-    def was_compacted_for(self, trigger: Trigger) -> bool:
-        """Return whether this request was already compacted for that trigger."""
-        return self.was_drawn_by(trigger) and self.history.is_same_request
-
     def read_originals(self, covers: Ranges) -> Iterable[Item]:
         """Read blocks from the log, whatever the view shows of them."""
         history = HistoryFold().apply_all(self._store.read(self._chain, covers))
