@@ -33,7 +33,7 @@ from .compaction.snapshot import PreparedView, SessionSnapshot, read_prepared_vi
 from .compaction.summary_chain import UnwrittenError
 from .sessions.session_log import CallReport, SessionLog
 from .sessions.store_context import ShadowPolicies
-from .telemetry.activation import measure_preparation
+from .telemetry.activation import measure_wait
 
 _T = TypeVar("_T")
 
@@ -73,14 +73,13 @@ class AgentLoop:
     def lineage(self) -> str:
         return self.options.lineage
 
-    @measure_preparation
     def prepare(self) -> HistoryView:
         """Return the view to send to the model, compacted first if the policy asks for it.
 
         If the compaction fails, the view is served as it is, and listeners and the log get the
         reason. Raises CompactionCancelledError after `cancel()`.
         """
-        with translate_storage_errors(self.log.context.name):
+        with measure_wait(lambda: self.last), translate_storage_errors(self.log.context.name):
             snapshot, view = self._read_snapshot()
             if view.boundary == snapshot.view.boundary and self.options.auto:
                 self._warn(snapshot)

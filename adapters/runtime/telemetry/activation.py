@@ -3,62 +3,54 @@
 import logging
 import sys
 from collections.abc import Callable
-from functools import lru_cache, wraps
+from contextlib import AbstractContextManager, nullcontext
+from functools import lru_cache
 from inspect import signature
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from ...storage.view_reader import ViewReader
     from ..compaction.options import CompactionRequest
+    from ..compaction.outcome import CompactionOutcome
     from ..idle.notices import WorkerNotice
-    from .metrics import CompactingLoop
     from .spans import CompactionTelemetry
 
 logger = logging.getLogger("cutbank.telemetry")
-
-
-def is_telemetry_used() -> bool:
-    """Return whether the program has imported the OpenTelemetry API, as any listener must."""
-    known = "opentelemetry.trace" in sys.modules or "opentelemetry.metrics" in sys.modules
-    return known and _is_new_enough()
 
 
 def make_compaction_watch(
     reader: "ViewReader", request: "CompactionRequest"
 ) -> "CompactionTelemetry | None":
     """Return what traces one compaction, None without telemetry."""
-    if not is_telemetry_used():
+    if not _is_used():
         return None
     from .spans import CompactionTelemetry  # noqa: PLC0415 - only with telemetry
 
     return CompactionTelemetry(reader, request)
 
 
+def measure_wait(
+    find_outcome: Callable[[], "CompactionOutcome | None"],
+) -> AbstractContextManager[None]:
+    """Measure how long an agent waits for its next view; its loop's newest outcome is asked for."""
+    if not _is_used():
+        return nullcontext()
+    from .metrics import measure_preparation  # noqa: PLC0415 - as above
+
+    return measure_preparation(find_outcome)
+
+
 def record_notice(notice: "WorkerNotice") -> None:
-    if not is_telemetry_used():
-        return
-    from .metrics import record_worker_metrics  # noqa: PLC0415 - as above
+    if _is_used():
+        from .metrics import record_worker_metrics  # noqa: PLC0415 - as above
 
-    record_worker_metrics(notice)
-
-
-_L = TypeVar("_L", bound="CompactingLoop")
-_V = TypeVar("_V")
+        record_worker_metrics(notice)
 
 
-def measure_preparation(prepare: Callable[[_L], _V]) -> Callable[[_L], _V]:
-    """Measure how long an agent waits for its next view."""
-
-    @wraps(prepare)
-    def measure_and_prepare(loop: _L) -> _V:
-        if not is_telemetry_used():
-            return prepare(loop)
-        from .metrics import measure_wait  # noqa: PLC0415 - as above
-
-        with measure_wait(loop):
-            return prepare(loop)
-
-    return measure_and_prepare
+def _is_used() -> bool:
+    """Return whether the program has imported the OpenTelemetry API, as any listener must."""
+    known = "opentelemetry.trace" in sys.modules or "opentelemetry.metrics" in sys.modules
+    return known and _is_new_enough()
 
 
 @lru_cache(maxsize=1)

@@ -1,12 +1,12 @@
 """Records the metrics of compactions, agents' waits and idle workers; none identifies a session."""
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import lru_cache
 from importlib.metadata import version
 from time import monotonic
-from typing import Any, Protocol
+from typing import Any
 
 from opentelemetry import metrics, trace
 from opentelemetry.util.types import AttributeValue
@@ -23,14 +23,11 @@ DURATION_BOUNDS_S = (
 )
 """Bounds for durations from milliseconds, for rules, to minutes, for models."""
 
-# Each session that was begun ends in one of these.
-TASK_RESULTS = {
-    NoticeKind.DONE: "done",
-    NoticeKind.PASSED_OVER: "passed_over",
-    NoticeKind.FAILED: "failed",
-    NoticeKind.LOST: "lost",
+_SESSION_RESULTS = {
+    *(NoticeKind.DONE, NoticeKind.PASSED_OVER, NoticeKind.FAILED, NoticeKind.LOST),
 }
-MAINTENANCE_RESULTS = {NoticeKind.CHORE_DONE: "done", NoticeKind.CHORE_FAILED: "failed"}
+"""Each session that was begun ends in one of these."""
+_MAINTENANCE_RESULTS = {NoticeKind.CHORE_DONE: "done", NoticeKind.CHORE_FAILED: "failed"}
 
 _DURATIONS = {
     "compaction.duration": "How long compactions took, their summaries included",
@@ -84,17 +81,12 @@ def get_instruments() -> Instruments:
 
 
 def get_tracer() -> trace.Tracer:
-    return trace.get_tracer_provider().get_tracer(METER_NAME, _package_version())
+    return trace.get_tracer_provider().get_tracer(METER_NAME, version("cutbank"))
 
 
 @lru_cache(maxsize=1)
 def _make_instruments(provider: Any) -> Instruments:
-    return Instruments(provider.get_meter(METER_NAME, _package_version()))
-
-
-@lru_cache(maxsize=1)
-def _package_version() -> str:
-    return version("cutbank")
+    return Instruments(provider.get_meter(METER_NAME, version("cutbank")))
 
 
 @contextmanager
@@ -106,26 +98,19 @@ def log_errors(what: str) -> Iterator[None]:
         logger.exception("no telemetry of %s: nothing else was changed by it", what)
 
 
-class CompactingLoop(Protocol):
-    """A loop that compacts by itself and keeps its newest outcome."""
-
-    last: CompactionOutcome | None
-
-
 @contextmanager
-def measure_wait(loop: CompactingLoop) -> Iterator[None]:
+def measure_preparation(find_outcome: Callable[[], CompactionOutcome | None]) -> Iterator[None]:
     """Measure how long a compaction delays an agent's next model call."""
-    began, before, outcome = monotonic(), loop.last, "failed"
+    began, before, result = monotonic(), find_outcome(), "failed"
     try:
         yield
-        is_new = loop.last is not before and loop.last is not None and loop.last.compacted
-        outcome = "compacted" if is_new else "served"
+        last = find_outcome()
+        is_new = last is not None and last is not before and last.compacted
+        result = "compacted" if is_new else "served"
     finally:
         with log_errors("an agent's wait"):
-            took = monotonic() - began
-            get_instruments().measure(
-                "prepare.duration", took, {"cutbank.prepare.outcome": outcome}
-            )
+            about: Attributes = {"cutbank.prepare.outcome": result}
+            get_instruments().measure("prepare.duration", monotonic() - began, about)
 
 
 def record_worker_metrics(notice: WorkerNotice) -> None:
@@ -134,9 +119,9 @@ def record_worker_metrics(notice: WorkerNotice) -> None:
         meters = get_instruments()
         if notice.due is not None:
             meters.idle_due.set(notice.due)
-        if result := TASK_RESULTS.get(about):
-            meters.count("idle.sessions", 1, {"cutbank.idle.outcome": result})
-        if result := MAINTENANCE_RESULTS.get(about):
+        if about in _SESSION_RESULTS:
+            meters.count("idle.sessions", 1, {"cutbank.idle.outcome": about.value})
+        if result := _MAINTENANCE_RESULTS.get(about):
             chore = notice.chore or "unknown"
             which: Attributes = {"cutbank.idle.outcome": result, "cutbank.idle.chore": chore}
             meters.count("idle.chores", 1, which)

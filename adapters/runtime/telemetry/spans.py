@@ -1,5 +1,6 @@
 """Traces a compaction as a span, with a child span for each summarizer and the costs of drafts."""
 
+from collections import defaultdict
 from time import monotonic
 from types import TracebackType
 from typing import Self
@@ -72,7 +73,7 @@ class SummarySpan(TimedSpan):
         super().__init__("cutbank.summarise", self._who)
         self._outcome = "cancelled"
         self._error: str | None = None
-        self._paid: dict[str, float] = {}
+        self._paid: defaultdict[str, float] = defaultdict(int)
         """The tokens and the cost of all drafts, by attribute: each is paid for."""
 
     def note_draft(self, event: CompactionEvent) -> None:
@@ -80,10 +81,10 @@ class SummarySpan(TimedSpan):
         who = self._who | {"gen_ai.response.model": event.model}
         self.add(who)
         if event.cost_usd is not None:
-            self._pay("cutbank.cost", event.cost_usd)
+            self._paid["cutbank.cost"] += event.cost_usd
             self.instruments.count("summary.cost", event.cost_usd, who)
         for name, tokens in _list_usage(event.usage).items():
-            self._pay(name, tokens)
+            self._paid[name] += tokens
             if kind := USAGE_TOKEN_KINDS.get(name):
                 self.instruments.count("summary.tokens", tokens, who | {"gen_ai.token.type": kind})
         if event.moment is CompactionEventKind.SUMMARIZED:
@@ -96,9 +97,6 @@ class SummarySpan(TimedSpan):
             about = drop_missing(rule | {"cutbank.cost": event.cost_usd})
             self.span.add_event("cutbank.draft_rejected", about)
             self.instruments.count("summary.drafts_rejected", 1, self._who | rule)
-
-    def _pay(self, name: str, amount: float) -> None:
-        self._paid[name] = self._paid.get(name, 0) + amount
 
     def finish(self, *, is_cancelled: bool) -> None:
         if is_cancelled:
@@ -164,7 +162,8 @@ class CompactionTelemetry:
         with log_errors("a compaction"):
             wrong = None
             if kind is not None:
-                self._result = _find_result(kind)
+                by_error = (name for one, name in _RESULT_BY_ERROR.items() if issubclass(kind, one))
+                self._result = next(by_error, "failed")
                 wrong = kind.__qualname__ if self._result == "failed" else None
             result: Attributes = {"cutbank.compaction.outcome": self._result}
             self._span.add(result)
@@ -220,8 +219,3 @@ class CompactionTelemetry:
             self._summary = None
             with log_errors("a summarizer"):
                 summary.finish(is_cancelled=is_cancelled)
-
-
-def _find_result(kind: type[BaseException]) -> str:
-    found = (result for error, result in _RESULT_BY_ERROR.items() if issubclass(kind, error))
-    return next(found, "failed")
