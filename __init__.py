@@ -38,12 +38,12 @@ if TYPE_CHECKING:
     from .adapters.runtime.sessions.context_meter import ContextMeasurement as ContextMeasurement
     from .adapters.runtime.sessions.context_meter import find_context_limit as find_context_limit
     from .adapters.runtime.sessions.context_meter import measure_context as measure_context
-    from .adapters.runtime.sessions.rest import end_turn as end_turn
-    from .adapters.runtime.sessions.rest import schedule_wake as schedule_wake
+    from .adapters.runtime.sessions.session_log import SessionInfo as SessionInfo
     from .adapters.runtime.sessions.session_store import SessionStore as SessionStore
     from .adapters.runtime.sessions.stored_session import AppendResult as AppendResult
-    from .adapters.runtime.sessions.stored_session import SessionInfo as SessionInfo
     from .adapters.runtime.sessions.stored_session import StoredSession as StoredSession
+    from .adapters.runtime.sessions.stored_session import end_turn as end_turn
+    from .adapters.runtime.sessions.stored_session import schedule_wake as schedule_wake
     from .adapters.settings.load_settings import load_settings as load_settings
     from .adapters.settings.policy_catalog import get_policy as get_policy
     from .adapters.settings.settings import MaintenanceSettings as MaintenanceSettings
@@ -143,9 +143,11 @@ _NAMES = {
         "ContextMeasurement find_context_limit measure_context"
     ),
     "adapters.runtime.sessions.block_lookup": "RecalledBlock",
-    "adapters.runtime.sessions.rest": "end_turn schedule_wake",
+    "adapters.runtime.sessions.session_log": "SessionInfo",
     "adapters.runtime.sessions.session_store": "SessionStore",
-    "adapters.runtime.sessions.stored_session": "AppendResult SessionInfo StoredSession",
+    "adapters.runtime.sessions.stored_session": (
+        "AppendResult StoredSession end_turn schedule_wake"
+    ),
     "adapters.settings.load_settings": "load_settings",
     "adapters.settings.policy_catalog": "get_policy",
     "adapters.settings.settings": "MaintenanceSettings Settings",

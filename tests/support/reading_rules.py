@@ -129,9 +129,9 @@ def _check_exported(store: SessionStore, found: Format | None) -> None:
     if found is None:
         return
     for session in store.sessions():
-        if found.write and session.log.forked_from is None:
+        if found.write and session.info.forked_from is None:
             export(session, found.name, BytesIO())
-        elif found.write_folder and session.log.forked_from is None:
+        elif found.write_folder and session.info.forked_from is None:
             with TemporaryDirectory() as folder:
                 export(session, found.name, Path(folder, "out"))
 

@@ -165,7 +165,7 @@ def _find_title(story: PageStory) -> str:
     first = next((" ".join(text.split()) for text in texts if text.strip()), "")
     if len(first) > _MAX_TITLE_CHARACTERS:
         first = f"{first[: _MAX_TITLE_CHARACTERS - 1]}…"
-    return story.session.log.title or first or story.session.key
+    return story.session.info.title or first or story.session.key
 
 
 def _list_facts(story: PageStory) -> Iterator[tuple[str, str]]:
@@ -174,8 +174,8 @@ def _list_facts(story: PageStory) -> Iterator[tuple[str, str]]:
     if times:
         first, last = min(times), max(times)
         yield "Date", f"{first if first == last else f'{first} to {last}'} UTC"
-    if story.session.log.project:
-        yield "Project", story.session.log.project
+    if story.session.info.project:
+        yield "Project", story.session.info.project
     reports = [call.entry.reported for call in story.calls if call.entry.reported is not None]
     models = Counter(call.model for call in reports if call.model).most_common()
     if models:

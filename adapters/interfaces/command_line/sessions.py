@@ -116,19 +116,19 @@ def name_to_json(session: StoredSession) -> dict[str, Any]:
 
 def session_to_json(session: StoredSession) -> dict[str, Any]:
     """Return a session for a list of sessions, read in O(1)."""
-    log = session.log
+    info = session.info
     return {
         **name_to_json(session),
-        **pick(log, "title project source"),
-        "parent": log.parent.key if log.parent else None,
-        "forked_from": log.forked_from.key if log.forked_from else None,
+        **pick(info, "title project source"),
+        "parent": info.parent.key if info.parent else None,
+        "forked_from": info.forked_from.key if info.forked_from else None,
         "position": session.position,
-        **pick(log.state, "turn blocks tokens"),
-        "open_calls": len(log.state.open_calls),
-        "closed": log.state.closed,
-        "prepared": log.find_prepared(),
-        "incomplete": log.incomplete_import,
-        "lineages": log.lineages,
+        **pick(info.state, "turn blocks tokens"),
+        "open_calls": len(info.state.open_calls),
+        "closed": info.state.closed,
+        "prepared": session.log.find_prepared(),
+        "incomplete": info.incomplete_import,
+        "lineages": info.lineages,
     }
 
 

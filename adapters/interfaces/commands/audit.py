@@ -185,7 +185,7 @@ def _event_to_json(event: Event) -> dict[str, Any]:
 
 
 def _print_story(audit: Audit, story: Iterable[AuditEntry], *, brief: bool) -> None:
-    title = f" - {audit.session.log.title}" if audit.session.log.title else ""
+    title = f" - {audit.session.info.title}" if audit.session.info.title else ""
     print_text(f"{audit.session.key}{title}", bold=True)
     print_text(
         f"{format_count(audit.turns, 'turn')}, {format_count(audit.blocks, 'block')},"

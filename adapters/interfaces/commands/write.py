@@ -9,8 +9,7 @@ from typing import Any
 from ....domain.blocks import AnyBlock, Block
 from ....domain.errors import InvalidSettingError
 from ....domain.ranges import Ranges
-from ...runtime.sessions.rest import schedule_wake
-from ...runtime.sessions.stored_session import StoredSession
+from ...runtime.sessions.stored_session import StoredSession, schedule_wake
 from ..command_line.blocks import BlockLog, find_position, parse_blocks, parse_handles, parse_json
 from ..command_line.options import (
     HANDLES,

@@ -189,8 +189,8 @@ def make_outgoing(
         viewed = partial(reader.read_view, None, 0)
     return OutgoingSession(
         key=key,
-        title=session.log.title,
-        source=session.log.source,
+        title=session.info.title,
+        source=session.info.source,
         parent=session.log.parent,
         opened_at=opened.timestamp,
         system_prompt=served.system_prompt,
@@ -207,7 +207,7 @@ def make_outgoing(
 def _find_forks(session: StoredSession) -> Iterator[OutgoingSession]:
     """Yield the branches of the same transcript, whose keys begin with the session's own."""
     for log in list_logs(session.log.context, session.namespace):
-        if log.key.startswith(f"{session.key}/") and log.forked_from:
+        if log.key.startswith(f"{session.key}/") and log.read_opening().fork:
             yield make_outgoing(StoredSession(log), forks=False)
 
 

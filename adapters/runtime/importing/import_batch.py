@@ -112,7 +112,7 @@ class ImportBatch:
         """Return the topmost parent or fork origin of a session."""
         while self.store.events.load_session(self.namespace, key) is not None:
             session = StoredSession(SessionLog(self.store.context, self.namespace, key))
-            above = session.log.parent or session.log.forked_from
+            above = session.log.parent or session.info.forked_from
             if above is None:
                 break
             key = above.key

@@ -292,7 +292,7 @@ class TranscriptImport:
 
     def set_titles(self) -> None:
         for target in self.targets.values():
-            if target.session and target.title and target.session.log.title != target.title:
+            if target.session and target.title and target.session.info.title != target.title:
                 target.session.configure(title=target.title)
 
     def cancel_orphan_calls(self) -> None:

@@ -1,11 +1,13 @@
 """Reads and writes the streams of one session: what a session, its loop and its audits work on."""
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, Unpack, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict, TypeVar, Unpack, cast
+
+from eventsourcing.persistence import IntegrityError
 
 from ....domain.compaction import MAIN_LINEAGE, RECORDED_LINEAGE, check_lineage_syntax
 from ....domain.context_limit import NOTHING_LOGGED, LoggedContext
-from ....domain.errors import NotFoundError
+from ....domain.errors import ConflictError, CutbankError, InvalidPositionError, NotFoundError
 from ....domain.event import Event
 from ....domain.hooks import Listener
 from ....domain.ranges import Ranges
@@ -27,7 +29,6 @@ from ...storage.event_log.storage_errors import translate_storage_errors
 from ...storage.event_log.stored_row import AppendKey
 from ...storage.view_reader import ViewReader
 from .block_lookup import check_blocks, collect_positions, complete_groups
-from .decisions import decide_with_retry
 
 if TYPE_CHECKING:
     from ...settings.settings import Settings
@@ -48,6 +49,35 @@ class CallReport(TypedDict, total=False):
     cost_usd: float | None
     latency_s: float | None
     stop_reason: str | None
+
+
+class SessionInfo(NamedTuple):
+    """What a session is, and where it is from; None where it was never recorded."""
+
+    title: str | None
+    parent: Parent | None
+    """The session, and the call in it, that this one works for."""
+    source: str | None
+    """The format that the session was imported from."""
+    project: str | None
+    """The folder that its agent worked in, or a name."""
+    forked_from: Fork | None
+    incomplete_import: str | None
+    """The transcript whose import into this session was interrupted: import it again."""
+    lineages: tuple[str, ...]
+    """The lineages that were written to, by name."""
+    state: SessionState
+    """Turn, open calls and sizes, as of now."""
+
+
+def check_name(what: str, name: str) -> None:
+    """Raise InvalidPositionError, naming `what`, if it cannot be a key or namespace."""
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        raise InvalidPositionError(f"{what} {name!r} is not valid Unicode") from None
+    if not name or "\0" in name:
+        raise InvalidPositionError(f"{what} {name!r} must have characters, and no NUL among them")
 
 
 def list_logs(context: "StoreContext", namespace: str | None = None) -> "list[SessionLog]":
@@ -98,42 +128,29 @@ class SessionLog:
             return self.events.read_head(self.chain())[1]
 
     @property
-    def title(self) -> str | None:
-        titled = self.state.titled
-        return (
-            cast(SessionTitled, self._event(titled)).title if titled else self.read_opening().title
+    def info(self) -> SessionInfo:
+        """What the session is, and where it is from, as of now."""
+        state, opening = self.state, self.read_opening()
+        named = cast(SessionTitled, self._event(state.titled)) if state.titled else opening
+        with translate_storage_errors(self.context.name):
+            incomplete = self.events.recorder.select_incomplete_import(self.namespace, self.key)
+        return SessionInfo(
+            title=named.title,
+            parent=self.parent,
+            source=opening.source,
+            project=opening.project,
+            forked_from=opening.fork,
+            incomplete_import=incomplete,
+            lineages=tuple(self.lineages),
+            state=state,
         )
 
     @property
     def parent(self) -> Parent | None:
         """The session, and the call in it, that this one works for."""
         parented = self.state.parented
-        return (
-            cast(ParentNamed, self._event(parented)).parent
-            if parented
-            else self.read_opening().parent
-        )
-
-    @property
-    def source(self) -> str | None:
-        """The format that the session was imported from."""
-        return self.read_opening().source
-
-    @property
-    def project(self) -> str | None:
-        """The folder that the session's agent worked in, or a name."""
-        return self.read_opening().project
-
-    @property
-    def forked_from(self) -> Fork | None:
-        """Where the session left its parent, if it is a fork."""
-        return self.read_opening().fork
-
-    @property
-    def incomplete_import(self) -> str | None:
-        """The transcript whose import into this session was interrupted: import it again."""
-        with translate_storage_errors(self.context.name):
-            return self.events.recorder.select_incomplete_import(self.namespace, self.key)
+        named = cast(ParentNamed, self._event(parented)) if parented else self.read_opening()
+        return named.parent
 
     @property
     def lineages(self) -> list[str]:
@@ -155,7 +172,7 @@ class SessionLog:
 
         `main` always exists, and so does `recorded` in a session that was imported.
         """
-        if lineage == MAIN_LINEAGE or (lineage == RECORDED_LINEAGE and self.source is not None):
+        if lineage == MAIN_LINEAGE or (lineage == RECORDED_LINEAGE and self.read_opening().source):
             return
         if lineage not in (known := self.lineages):
             exist = ", ".join(sorted({MAIN_LINEAGE, *known}))
@@ -219,10 +236,98 @@ class SessionLog:
     def decide(
         self, decision: Callable[[Session], T], *, key: str | None = None, expect: int | None = None
     ) -> T | AppendKey:
-        """Store what a decision records, and return its answer; see `decide_with_retry`."""
-        return decide_with_retry(
-            self.events, self.namespace, self.key, decision, append_key=key, expect=expect
-        )
+        """Return a decision's result once it is stored; of an append stored before, its key.
+
+        A decision with a `key` returns the first and last position of what it appends. `expect` is
+        the position that the caller believes newest. Raises NotFoundError if the session was never
+        opened, ConflictError if its position differs from `expect`, and the decision's own errors.
+        """
+        events = self.events
+        with events.lock_streams(self.id):
+            while True:
+                if key is not None and (done := events.select_key(self.id, key)):
+                    return done
+                session = self._load()
+                if expect is not None and session.version != expect:
+                    events.refresh(self.id)
+                    session = self._load()
+                    if session.version != expect:
+                        raise ConflictError(
+                            f"session {self.key!r} is at #{session.version}, not #{expect}:"
+                            " read it again before you append"
+                        )
+                before = session.version
+                try:
+                    result = decision(session)
+                except CutbankError:
+                    # Drop the partial decision; if it was based on old state, repeat it.
+                    events.evict(self.id)
+                    if self._load().version == before:
+                        raise
+                    continue
+                keys: tuple[AppendKey, ...] = ()
+                if key is not None:
+                    first, last = cast("tuple[int, int]", result)
+                    keys = (AppendKey(self.id, key, first, last),)
+                try:
+                    events.save(session, keys=keys)
+                except IntegrityError:
+                    continue  # another process appended first, so there is progress
+                return result
+
+    def _load(self) -> Session:
+        if (session := self.events.load_session(self.namespace, self.key)) is None:
+            raise NotFoundError(f"session {self.key!r} was never opened")
+        return session
+
+    def fork(
+        self,
+        key: str,
+        *,
+        at: int | None = None,
+        lineage: str = MAIN_LINEAGE,
+        source: str | None = None,
+        title: str | None = None,
+    ) -> "SessionLog":
+        """Store a fork of the session, named `key`; see `StoredSession.fork`.
+
+        Raises InvalidPositionError if the position `at` does not exist, ConflictError if the key is
+        taken.
+        """
+        check_name("session key", key)
+        events, namespace = self.events, self.namespace
+        forked = SessionLog(self.context, namespace, key)
+        taken = f"session {key!r} exists already: choose another key"
+        with translate_storage_errors(self.context.name), events.lock_streams(forked.id):
+            position, state = events.read_head(self.chain(), at)
+            if at is not None and position != at:
+                raise InvalidPositionError(f"#{at} does not exist: the session ends at #{position}")
+            if events.load_session(namespace, key) is not None:
+                raise ConflictError(taken)
+            in_effect = self.reader(lineage).read_state_in_effect(position)[1]
+            opened = Session.fork(
+                namespace,
+                key,
+                clock=events.clock,
+                subject=events.find_subject(namespace, self.key),
+                fork=Fork(
+                    namespace=namespace,
+                    key=self.key,
+                    position=position,
+                    lineage=lineage,
+                    lineage_version=in_effect.switched,
+                ),
+                at=state,
+                source=source,
+                title=title,
+                project=self.read_opening().project,
+            )
+            try:
+                events.save(opened)
+            except IntegrityError:
+                # Another process took the key at the same moment.
+                raise ConflictError(taken) from None
+        return forked
 
     def record_call(self, view: HistoryView, call_id: str, **call: Unpack[CallReport]) -> None:
         """Record that a model was sent `view`; its coordinate and fingerprint prove which."""

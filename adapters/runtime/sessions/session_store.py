@@ -21,8 +21,7 @@ from ...storage.event_log.event_store import EventStore, get_utc_now
 from ...storage.event_log.storage_errors import translate_storage_errors
 from ...storage.private_files import is_shared
 from ...storage.sqlite.database_file import find_database_path
-from .decisions import check_name
-from .session_log import SessionLog, list_logs
+from .session_log import SessionLog, check_name, list_logs
 from .store_context import Opening, StoreContext
 from .stored_session import StoredSession
 

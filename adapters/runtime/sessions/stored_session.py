@@ -1,24 +1,24 @@
 """Serves one session of a store: append to it, view it, compact it, recall what left."""
 
 from collections.abc import Callable, Mapping
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, NamedTuple, Unpack, cast
 
 from pydantic import JsonValue
 
 from ....domain.blocks import AnyBlock
 from ....domain.compaction import MAIN_LINEAGE
-from ....domain.errors import InvalidPositionError
+from ....domain.errors import InvalidPositionError, InvalidSettingError
 from ....domain.policies.policy import Policy
 from ....domain.ranges import Ranges
-from ....domain.session import Session, SessionState
-from ....domain.session_events import Fork, Parent
+from ....domain.session import Session
+from ....domain.session_events import Parent
 from ....projections.history_view import HistoryView
 from ....projections.rendering.catalog import RENDERERS
 from ...storage.event_log.storage_errors import translate_storage_errors
 from ...storage.event_log.stored_row import AppendKey
 from .block_lookup import RecalledBlock, collect_positions, complete_retraction, recall_blocks
-from .decisions import check_name, store_fork
-from .session_log import CallReport, SessionLog
+from .session_log import CallReport, SessionInfo, SessionLog
 from .truncation import notify_truncated, preview_results
 
 if TYPE_CHECKING:
@@ -34,25 +34,6 @@ class AppendResult(NamedTuple):
     last: int
     is_repeated: bool = False
     """The key was used before: nothing was stored, and this is what was stored then."""
-
-
-class SessionInfo(NamedTuple):
-    """What a session is, and where it is from; None where it was never recorded."""
-
-    title: str | None
-    parent: Parent | None
-    """The session, and the call in it, that this one works for."""
-    source: str | None
-    """The format that the session was imported from."""
-    project: str | None
-    """The folder that its agent worked in, or a name."""
-    forked_from: Fork | None
-    incomplete_import: str | None
-    """The transcript whose import into this session was interrupted: import it again."""
-    lineages: tuple[str, ...]
-    """The lineages that were written to, by name."""
-    state: SessionState
-    """Turn, open calls and sizes, as of now."""
 
 
 class StoredSession:
@@ -175,7 +156,7 @@ class StoredSession:
             changes.append(lambda session: session.set_tools(tools))
         if request_settings is not None and request_settings != self.view().request_settings:
             changes.append(lambda session: session.set_request_settings(dict(request_settings)))
-        if title is not None and title != self.log.title:
+        if title is not None and title != self.info.title:
             changes.append(lambda session: session.set_title(title))
         if parent is not None and parent != self.log.parent:
             changes.append(lambda session: session.set_parent(parent))
@@ -256,12 +237,7 @@ class StoredSession:
         Copies nothing. `lineage` is whose compactions it shares: a branch that was imported goes
         on with those that its source recorded. Raises ConflictError if the key is taken.
         """
-        check_name("session key", key)
-        with translate_storage_errors(self.log.context.name):
-            store_fork(
-                self.log.events, self.log.reader(lineage), key, at=at, source=source, title=title
-            )
-        return StoredSession(SessionLog(self.log.context, self.namespace, key))
+        return StoredSession(self.log.fork(key, at=at, lineage=lineage, source=source, title=title))
 
     # Reading
 
@@ -273,17 +249,7 @@ class StoredSession:
     @property
     def info(self) -> SessionInfo:
         """What the session is, and where it is from, as of now."""
-        log = self.log
-        return SessionInfo(
-            title=log.title,
-            parent=log.parent,
-            source=log.source,
-            project=log.project,
-            forked_from=log.forked_from,
-            incomplete_import=log.incomplete_import,
-            lineages=tuple(log.lineages),
-            state=log.state,
-        )
+        return self.log.info
 
     def view(
         self,
@@ -359,3 +325,20 @@ class StoredSession:
         from ..compaction.from_settings import open_loop  # noqa: PLC0415 - start-up time
 
         return open_loop(self.log, policy, limit=limit, model=model, options=options)
+
+
+def end_turn(session: StoredSession, outcome: str | None = None) -> None:
+    """Record that the agent came to rest."""
+    session.log.change(lambda aggregate: aggregate.end_turn(outcome))
+
+
+def schedule_wake(session: StoredSession, at: datetime | None, reason: str | None = None) -> None:
+    """Record that the agent goes on by itself at `at`; until then the session is not at rest.
+
+    None takes back what was scheduled. Raises InvalidSettingError for a time without a time zone.
+    """
+    if at is not None and at.tzinfo is None:
+        raise InvalidSettingError(
+            f"the time {at.isoformat()} has no time zone; add one, e.g. +00:00"
+        )
+    session.log.change(lambda aggregate: aggregate.schedule_wake(at, reason))

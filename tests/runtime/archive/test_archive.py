@@ -115,7 +115,7 @@ def test_a_fork_takes_along_what_it_shares_of_its_parents_and_no_more(
     assert report.errors == []
     assert verify(elsewhere).is_ok
     for key in ("main", "main/branch"):
-        fork = told.session("main/branch" if key == "main" else "twig").log.forked_from
+        fork = told.session("main/branch" if key == "main" else "twig").info.forked_from
         assert fork
         assert elsewhere.session(key).position == fork.position
     twig = elsewhere.session("twig", create=False)

@@ -58,7 +58,7 @@ def stored(store: SessionStore) -> dict[str, Any]:
         calls = [part.call for part in parts if isinstance(part, OutgoingCall)]
         blocks = [part for part in parts if isinstance(part, OutgoingBlock)]
         held[session.key] = (
-            session.log.title,
+            session.info.title,
             [part.block for part in blocks if not part.is_retracted],
             [
                 (part.summary.text, len(part.boundary.kept))

@@ -42,14 +42,14 @@ def test_an_interrupted_import_is_marked_and_resumes(
 
     with pytest.raises(KeyboardInterrupt):
         list(import_path(store, file, progress=interrupt))
-    assert store.session(SESSION).log.incomplete_import == str(file)
+    assert store.session(SESSION).info.incomplete_import == str(file)
     partial = store.session(SESSION).log.state.blocks
 
     report = import_file(store, file)
 
     assert 0 < partial < 8
     assert report.added == 8 - partial
-    assert store.session(SESSION).log.incomplete_import is None
+    assert store.session(SESSION).info.incomplete_import is None
     assert len(store.session(SESSION).view().entries) == 8
 
 

@@ -99,10 +99,10 @@ class Histories(RuleBasedStateMachine):
                 "tokens": state.tokens,
                 "open_calls": len(state.open_calls),
                 "closed": state.closed,
-                "title": log.title,
+                "title": log.info.title,
                 "parent_key": log.parent and log.parent.key,
                 "parent_id": log.parent and rows[log.parent.key]["id"],
-                "forked_from_id": log.forked_from and rows[log.forked_from.key]["id"],
+                "forked_from_id": log.info.forked_from and rows[log.info.forked_from.key]["id"],
             }
             assert {name: row[name] for name in expected} == expected
             due_at = SessionRow(**row).find_due_time(IdleRules(least_utilization=0), 0)
@@ -133,7 +133,7 @@ class Histories(RuleBasedStateMachine):
         return decided > said
 
     def _finds_every_block_once(self, session: StoredSession, number: int) -> None:
-        fork = session.log.forked_from
+        fork = session.info.forked_from
         said = session.recall(search="") if session.log.state.blocks else []
         found = table(self.models, "blocks", f"session_id = {number} AND kind != 'summary'")
         assert [(row["position"], row["kind"], row["turn"]) for row in found] == [

@@ -66,7 +66,7 @@ def import_sessions(
     (report,) = import_path(store, path, namespace=namespace)
     assert report.format, report.errors
     stored = [store.session(key, namespace=namespace, create=False) for key in report.sessions]
-    return [one for one in stored if one.log.forked_from is None]
+    return [one for one in stored if one.info.forked_from is None]
 
 
 def exported(
@@ -190,7 +190,7 @@ def test_a_session_of_our_own_comes_back_with_its_calls_and_results(
     assert {
         "calls": [[c.model, c.usage.model_dump(exclude_none=True)] for c in calls if c.usage][:1],
         "failed results": sum(block.is_error for block in results),
-        "has title": back.log.title == "Mine",
+        "has title": back.info.title == "Mine",
         "images": len(media),
     } == {name: it for name, it in KEPT[to].items() if name != "lost"}
 

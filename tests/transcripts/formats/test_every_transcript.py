@@ -69,7 +69,7 @@ def check_round_trip(
     again: list[Any] = []
     keys: set[str] = set()
     stored = [store.session(key, create=False) for key in report.sessions]
-    for session in (one for one in stored if one.log.forked_from is None):
+    for session in (one for one in stored if one.info.forked_from is None):
         # Some formats know a session by its file's name alone.
         name = quote(session.key, safe="")
         target = folder / f"{name}{found.suffix if found.write else ''}"

@@ -64,7 +64,7 @@ def test_a_branch_shares_what_the_source_recorded_and_views_are_what_pi_would_se
     assert sorted(report.sessions) == sorted(leaves)
     check_views(store, talk, leaves)
     home, other, early, nested, alone = (store.session(key, create=False) for key in leaves)
-    forks = [one.log.forked_from for one in (other, early, nested, alone)]
+    forks = [one.info.forked_from for one in (other, early, nested, alone)]
 
     assert all(fork and fork.lineage == RECORDED_LINEAGE for fork in forks)
     assert [fork.key for fork in forks if fork] == [home.key, home.key, other.key, home.key]
@@ -72,7 +72,7 @@ def test_a_branch_shares_what_the_source_recorded_and_views_are_what_pi_would_se
     assert forks[3].position == 1
     lineages = [one.log.lineages for one in (home, other, early, nested)]
     assert lineages == [[RECORDED_LINEAGE], [RECORDED_LINEAGE], [], []]
-    assert {one.log.source for one in (home, other, early, nested, alone)} == {"pi"}
+    assert {one.info.source for one in (home, other, early, nested, alone)} == {"pi"}
     # Each lineage numbers its own: one boundary was there before the branch, one is its own.
     assert verify(store).boundaries >= 4
     assert nested.view().inherited_from == f"recorded of {other.key}"
@@ -108,7 +108,7 @@ def test_a_branch_alone_is_exported_as_a_session_of_its_own(
     (key,) = imported(store, tmp_path / "b.jsonl").sessions
 
     assert key not in leaves
-    assert store.session(key).log.forked_from is None
+    assert store.session(key).info.forked_from is None
     assert shown(store.session(key).view()) == shown(store.session(other).view())
 
 

@@ -48,10 +48,10 @@ def out_and_in(folder: Path, raw: bytes) -> Path | None:
         assert import_file(store, path).added == 0
         assert verify(store).violations == []
         sessions = [store.session(key, create=False) for key in report.sessions]
-        (home,) = [one for one in sessions if one.log.forked_from is None]
+        (home,) = [one for one in sessions if one.info.forked_from is None]
         assert export(home, report.format, folder / "out.jsonl").lost == {}
         export(home, report.format, folder / "view.jsonl", view=True)
-        (folder / "title").write_text(home.log.title or "")
+        (folder / "title").write_text(home.info.title or "")
     return folder / "out.jsonl"
 
 

@@ -48,7 +48,7 @@ def test_no_secret_in_any_format_is_stored_or_said(
 
         with cutbank.open(database, compress=bool(number % 2)) as store:
             (report,) = import_path(store, copy, redact=True)
-            titles = [one.log.title or "" for one in store.sessions()]
+            titles = [one.info.title or "" for one in store.sessions()]
             assert verify(store).is_ok
 
         assert report.redacted.keys() == kinds, path
