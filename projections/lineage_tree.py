@@ -1,7 +1,5 @@
 """Builds the tree of a lineage: its boundaries, their status, and what their summaries cover."""
 
-import re
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -23,11 +21,6 @@ from ..domain.ranges import Ranges
 from ..domain.token_estimate import PromptSizeChange
 from .block_statuses import collect_boundaries
 
-_PHRASE_WORDS = 4
-"""A run of words that two summaries hardly share by chance."""
-_WORD = re.compile(r"\w+")
-
-Phrase = tuple[str, ...]
 FirstCallFinder = Callable[[BoundaryActivated], int | None]
 """Returns the number of the first call that was sent the activated view; None if there was none."""
 
@@ -60,8 +53,6 @@ class BoundaryNode:
     new_blocks: Ranges
     inherited_blocks: Ranges
     """The blocks that had left earlier and that this summary covers too."""
-    word_origins: Mapping[int, int]
-    """The number of the summary's phrases by the boundary that had them first, itself included."""
     served_from: int | None
     """The position from which views begin at it; None if it was never served."""
     first_call: int | None
@@ -218,14 +209,9 @@ def grow_tree(
             return BoundaryStatus.DROPPED
         return BoundaryStatus.PREPARED if number == prepared else BoundaryStatus.OVERTAKEN
 
-    origins: dict[int, Mapping[Phrase, int]] = {0: {}}
     nodes: list[BoundaryNode] = []
     for number, (boundary, summary) in boundaries.items():
-        previous = boundary.previous or 0
-        before = boundaries[previous][1] if previous else None
-        words = origins[number] = (
-            trace_phrases(number, summary.text, origins[previous]) if summary else origins[previous]
-        )
+        before = boundaries[boundary.previous][1] if boundary.previous else None
         covers = summary.covers if summary else Ranges()
         inherited = covers & before.covers if before else Ranges()
         activation = activated.get(number)
@@ -237,7 +223,6 @@ def grow_tree(
                 status=find_status(number),
                 new_blocks=covers - inherited,
                 inherited_blocks=inherited,
-                word_origins=dict(sorted(Counter(words.values()).items())) if summary else {},
                 served_from=activation.effective_from if activation else None,
                 first_call=first_call(activation) if activation else None,
                 sizes=sizes[number],
@@ -254,15 +239,3 @@ def grow_tree(
         version=decisions[-1].originator_version if decisions else 0,
         continued_lineage=continued if continued != lineage else None,
     )
-
-
-def trace_phrases(boundary: int, text: str, known: Mapping[Phrase, int]) -> dict[Phrase, int]:
-    """Return the phrases of a summary, each with the boundary whose summary contained it first.
-
-    `known` are those of the summary that it was written from. A phrase is a run of words in lower
-    case; a shorter text is one phrase.
-    """
-    words = [word.casefold() for word in _WORD.findall(text)]
-    last = max(1, len(words) - _PHRASE_WORDS + 1) if words else 0
-    phrases = (tuple(words[at : at + _PHRASE_WORDS]) for at in range(last))
-    return {phrase: known.get(phrase, boundary) for phrase in phrases}

@@ -89,7 +89,6 @@ def _node_to_json(node: BoundaryNode, number: int) -> dict[str, Any]:
         "split_turn": boundary.split_turn.turn if boundary.split_turn else None,
         **pick(node, "served_from first_call"),
         **(pick(summary, _SUMMARY_NAMES) if summary else dict.fromkeys(_SUMMARY_KEYS)),
-        "words": {str(origin): phrases for origin, phrases in node.word_origins.items()},
     }
 
 
@@ -217,15 +216,6 @@ def _node_details(tree: LineageTree, node: BoundaryNode) -> Iterator[str]:
             yield f"{what} {format_handles(positions)}"
     if boundary.trims:
         yield f"{format_count(len(boundary.trims), 'result')} shown shortened"
-    # The share of the summary that repeats earlier ones.
-    every = sum(node.word_origins.values())
-    earlier = ", ".join(
-        f"{phrases / every:.0%} from {tree.find_compaction_number(number)}"
-        for number, phrases in node.word_origins.items()
-        if number != node.number
-    )
-    if earlier:
-        yield f"its words: {earlier}"
 
 
 def _attempt_lines(tree: LineageTree, upon: int) -> Iterator[str]:
