@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
+from ..domain.blocks import Kind
 from ..domain.compaction import UNSHOWN_SUMMARIZER
 from ..domain.compaction_events import Digest, RecordedCalibration
 from ..domain.compaction_terms import CompactionTerms
@@ -21,6 +22,7 @@ from ..domain.item import Item
 from ..domain.plan_repairs import SUMMARY_DIVISOR, explain_no_gain
 from ..domain.pricing import describe_pricing
 from ..domain.ranges import Ranges
+from ..domain.session_events import BlockAppended
 from ..domain.settlement import Settlement, list_newly_hidden
 from ..domain.summaries.simple_summarizers import HIDDEN_TEXT, NoticeSummarizer
 from ..domain.summaries.summarizer import Draft, Material
@@ -28,6 +30,7 @@ from ..domain.token_estimate import estimate_text
 from ..domain.window import Plan, Window
 from .history_view import HistoryView
 from .rendering.catalog import render_view
+from .view_content import RecordedEvent
 
 OriginalsReader = Callable[[Ranges], Iterable[Item]]
 """Reads blocks from the log, by position."""
@@ -62,14 +65,12 @@ class PlannedCompaction:
 
     def is_written_from(self, other: Material) -> bool:
         """Check whether a draft from the other material also fits this one."""
-        own = self.material
-        return (own.covers, own.prefix, own.previous) == (
-            other.covers,
-            other.prefix,
-            other.previous,
-        ) and [item.position for item in own.removed_items] == [
-            item.position for item in other.removed_items
-        ]
+
+        def describe(material: Material) -> tuple[object, ...]:
+            removed = [item.position for item in material.removed_items]
+            return material.covers, material.prefix, material.previous, removed
+
+        return describe(self.material) == describe(other)
 
 
 def plan_compaction(
@@ -161,6 +162,20 @@ def _make_material(
     )
 
 
+def list_user_texts(
+    draft: Draft, material: Material, read: Callable[[Ranges], Iterable[RecordedEvent]]
+) -> list[str]:
+    """Return the user's texts that the draft may quote: those that leave and those it cites."""
+    texts = {
+        item.position: item.block.text for item in material.removed_items if item.kind is Kind.USER
+    }
+    for recorded in read(draft.cites - Ranges.of(texts)):
+        event = recorded.event
+        if isinstance(event, BlockAppended) and event.block.kind is Kind.USER:
+            texts[recorded.position] = event.block.text
+    return list(texts.values())
+
+
 def reuse_summary(planned: PlannedCompaction) -> tuple[Draft, str]:
     """Return the earlier summary and its author's name, since nothing new needs a text.
 
@@ -173,26 +188,34 @@ def reuse_summary(planned: PlannedCompaction) -> tuple[Draft, str]:
     )
 
 
+_SETTLED_FIELDS = (
+    *("after", "first_kept", "kept", "pinned", "hidden"),
+    *("trims", "replacements", "split_turn", "repairs"),
+)
+
+
 def make_boundary_fields(
     planned: PlannedCompaction, terms: CompactionTerms, text: str
 ) -> dict[str, Any]:
     """Return the fields of a CompactBoundary for a plan whose summary is `text`."""
-    settlement = planned.settlement
+    settled = [
+        "after",
+        "first_kept",
+        "kept",
+        "pinned",
+        "hidden",
+        "trims",
+        "replacements",
+        "split_turn",
+        "repairs",
+    ]
     return {
-        "after": settlement.after,
-        "first_kept": settlement.first_kept,
-        "kept": settlement.kept,
-        "pinned": settlement.pinned,
-        "hidden": settlement.hidden,
-        "trims": settlement.trims,
-        "replacements": settlement.replacements,
-        "split_turn": settlement.split_turn,
+        **{name: getattr(planned.settlement, name) for name in settled},
         "trigger": terms.trigger,
         "policy": terms.policy.name,
         "pre_tokens": planned.window.tokens,
         "post_tokens": planned.count_post_tokens(text),
         "calibration": _record_calibration(planned.window),
-        "repairs": settlement.repairs,
         "previous": planned.previous,
     }
 

@@ -3,9 +3,8 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 
-from ...domain.blocks import Kind
 from ...domain.compaction import Compaction, CompactionState, derive_lineage_id
 from ...domain.compaction_events import CompactBoundary, Summary, Trigger
 from ...domain.compaction_terms import REGROWTH_SHARE, CompactionTerms
@@ -15,17 +14,16 @@ from ...domain.event import Event
 from ...domain.fitting import size_summary_call
 from ...domain.policies.policy import is_due, quiet_below
 from ...domain.ranges import Ranges
-from ...domain.session_events import BlockAppended
-from ...domain.summaries.summarizer import Draft, Material
 from ...domain.window import LazySequence, Window
 from ..planned_compaction import (
     PlannedCompaction,
     check_gain,
+    list_user_texts,
     make_boundary_fields,
     make_summary_fields,
     plan_compaction,
 )
-from ..view_content import get_system_prompt
+from ..view_content import RecordedEvent, get_system_prompt
 from .recorded_calls import RecordedCall
 from .recording import Recording, SessionTime
 from .replay import FutileCompaction, ReplayCompaction, ReplayDecision
@@ -109,7 +107,9 @@ class PolicyDecider:
                 )
             if found is None:
                 return FutileCompaction(trigger, "the policy finds nothing to do")
-            written = self.writers.write_summary(found, self._list_user_texts)
+            written = self.writers.write_summary(
+                found, partial(list_user_texts, read=self._read_events)
+            )
             check_gain(found, found.count_post_tokens(written.draft.text), terms)
         except (NothingToCompactError, ReplayUnwrittenError) as nothing:
             # As in an agent's loop: a fruitless compaction after a refusal is tried again at the
@@ -217,18 +217,8 @@ class PolicyDecider:
             memo=fold.worked_out,
         )
 
-    def _list_user_texts(self, draft: Draft, material: Material) -> list[str]:
-        """Return the users' texts that the draft may quote: those that leave or that it cites."""
-        said = {
-            item.position: item.block.text
-            for item in material.removed_items
-            if item.kind is Kind.USER
-        }
-        for position in draft.cites - Ranges.of(said):
-            event = self.recording.get_event(position).event
-            if isinstance(event, BlockAppended) and event.block.kind is Kind.USER:
-                said[position] = event.block.text
-        return list(said.values())
+    def _read_events(self, positions: Ranges) -> Iterator[RecordedEvent]:
+        return map(self.recording.get_event, positions)
 
 
 def _find_orphaned_calls(found: PlannedCompaction) -> tuple[str, ...]:

@@ -4,11 +4,11 @@ import sqlite3
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from eventsourcing.persistence import PersistenceError
 
-from ....domain.blocks import Kind
 from ....domain.compaction_events import Trigger
 from ....domain.errors import (
     CompactionCancelledError,
@@ -20,15 +20,14 @@ from ....domain.errors import (
 )
 from ....domain.hooks import CompactionEventKind, Listener, ViewStats
 from ....domain.policies.policy import describe_pruning
-from ....domain.ranges import Ranges
-from ....domain.session_events import BlockAppended
 from ....domain.summaries.gate import check_draft
 from ....domain.summaries.simple_summarizers import NoticeSummarizer
-from ....domain.summaries.summarizer import Draft, Material
+from ....domain.summaries.summarizer import Draft
 from ....domain.window import Window
 from ....projections.planned_compaction import (
     PlannedCompaction,
     check_gain,
+    list_user_texts,
     plan_compaction,
     reuse_summary,
 )
@@ -248,7 +247,8 @@ class Compactor:
             return AcceptedDraft(notice.summarize(material), notice.name, 0.0)
 
         def judge(draft: Draft) -> None:
-            check_draft(draft, material, user_texts=self._find_user_texts(draft, material))
+            read = partial(self.reader.store.read, self.reader.session_chain)
+            check_draft(draft, material, user_texts=list_user_texts(draft, material, read))
 
         try:
             return request.chain.write(
@@ -257,20 +257,6 @@ class Compactor:
         except UnwrittenError as error:
             self.decisions.record_refusals(version, error.refusals)
             raise
-
-    def _find_user_texts(self, draft: Draft, material: Material) -> list[str]:
-        """Return the user's texts that the draft may quote: those that leave and those it cites."""
-        leaving = {
-            item.position: item.block.text
-            for item in material.removed_items
-            if item.kind is Kind.USER
-        }
-        cited = draft.cites - Ranges.of(leaving)
-        for recorded in self.reader.store.read(self.reader.session_chain, cited):
-            event = recorded.event
-            if isinstance(event, BlockAppended) and event.block.kind is Kind.USER:
-                leaving[recorded.position] = event.block.text
-        return list(leaving.values())
 
     def _find_earlier(self, request: CompactionRequest) -> CompactionOutcome | None:
         """Return what an earlier compaction with the request's key did, None if there is none."""

@@ -118,25 +118,17 @@ class SummaryChain:
         allowed.
         """
         refusals: list[DraftRefusal] = []
+
+        def refuse(refusal: DraftRefusal) -> None:
+            refusals.append(refusal)
+            notify(CompactionEventKind.REJECTED, **refusal.to_details())
+
         for summarizer in self._order_summarizers(on_failure):
             notify(CompactionEventKind.SUMMARIZING, summarizer=summarizer.name)
-            began, known = monotonic(), len(refusals)
-            try:
-                draft = self._write_accepted(summarizer, material, judge, cancellation, refusals)
-            except CompactionCancelledError:
-                raise
-            except RejectedSummaryError:
-                pass  # each of its drafts is among the refusals
-            except Exception as error:  # noqa: BLE001 - users' summarizers may raise anything
-                reason = _to_one_line(error)
-                took = monotonic() - began
-                kind = type(error).__qualname__
-                refusals.append(DraftRefusal(summarizer.name, reason, latency_s=took, error=kind))
-            else:
+            began = monotonic()
+            draft = self._ask_summarizer(summarizer, material, judge, cancellation, refuse)
+            if draft is not None:
                 break
-            finally:
-                for refusal in refusals[known:]:
-                    notify(CompactionEventKind.REJECTED, **refusal.to_details())
             cancellation.check()
         else:
             if refusals and (on_failure is OnFailure.UNCHANGED or not self.has_fallback):
@@ -159,37 +151,34 @@ class SummaryChain:
         follows = not others or on_failure is OnFailure.EXTRACTIVE
         return (*self.summarizers, own) if follows and not is_named else self.summarizers
 
-    def _write_accepted(
+    def _ask_summarizer(
         self,
         summarizer: Summarizer,
         material: Material,
         judge: CheckDraft,
         cancellation: Cancellation,
-        refusals: list[DraftRefusal],
-    ) -> Draft:
-        """Return a draft that passes at the first or second attempt."""
-        ends = monotonic() + self.time_limit_s
-        asked = material
+        refuse: Callable[[DraftRefusal], None],
+    ) -> Draft | None:
+        """Return a draft that passes at the first or second attempt; None if it has none."""
+        name, ends, asked = summarizer.name, monotonic() + self.time_limit_s, material
         while True:
             began = monotonic()
-            draft = self._write_draft(summarizer, asked, ends, cancellation)
+            try:
+                draft = self._write_draft(summarizer, asked, ends, cancellation)
+            except CompactionCancelledError:
+                raise
+            except Exception as error:  # noqa: BLE001 - users' summarizers may raise anything
+                reason, kind = _to_one_line(error), type(error).__qualname__
+                refuse(DraftRefusal(name, reason, latency_s=monotonic() - began, error=kind))
+                return None
             try:
                 judge(draft)
             except RejectedSummaryError as error:
-                refusals.append(
-                    DraftRefusal(
-                        summarizer.name,
-                        error.reason,
-                        error.rule,
-                        draft.model,
-                        draft.usage,
-                        draft.cost_usd,
-                        monotonic() - began,
-                    )
-                )
+                took, paid = monotonic() - began, (draft.model, draft.usage, draft.cost_usd)
+                refuse(DraftRefusal(name, error.reason, error.rule, *paid, took))
                 # An extractive summary would be the same again.
                 if asked is not material or isinstance(summarizer, ExtractiveSummarizer):
-                    raise
+                    return None
                 asked = replace(material, instructions=_make_correction(material, error))
             else:
                 return draft
