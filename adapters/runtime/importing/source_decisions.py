@@ -11,7 +11,7 @@ from ....domain.token_estimate import estimate_text
 from ...storage.event_log.stored_row import AppendKey
 from ...storage.view_reader import ViewReader
 from ...transcripts.formats.steps import ReplacementText, Rewind, SourceCompaction, SourceShortening
-from ..sessions.block_lookup import complete_groups, complete_retraction
+from ..sessions.block_lookup import SessionBlocks
 from ..sessions.stored_session import StoredSession
 
 SourcePositions = Mapping[str, tuple[int, int]]
@@ -64,10 +64,10 @@ def record_source_compaction(
     with events.lock_streams(derive_lineage_id(namespace, key, RECORDED_LINEAGE)):
         chain = events.find_session_chain(namespace, key)
         head, state = events.read_head(chain)
-        retracted = ViewReader(events, namespace, key, RECORDED_LINEAGE).read_retracted(head)
+        blocks = SessionBlocks(ViewReader(events, namespace, key, RECORDED_LINEAGE), head)
         named = Ranges(placed[id] for id in step.kept_ids if id in placed)
-        wanted = (named | Ranges.of(state.open_calls.values())) - retracted
-        kept = complete_groups(events, chain, wanted, head, retracted)
+        wanted = (named | Ranges.of(state.open_calls.values())) - blocks.retracted
+        kept = blocks.close_groups(wanted) if wanted else wanted
         text = step.summary or "[the source does not show the summary that it made]"
         tokens = estimate_text(text)
         fields = {
@@ -77,7 +77,7 @@ def record_source_compaction(
         }
         summary = {
             "text": text,
-            "covers": Ranges.span(1, head) - kept - retracted,
+            "covers": Ranges.span(1, head) - kept - blocks.retracted,
             "summarizer": RECORDED_LINEAGE if step.summary else UNSHOWN_SUMMARIZER,
             "tokens": tokens,
         }
@@ -144,21 +144,12 @@ def record_rewind(session: StoredSession, placed: SourcePositions, step: Rewind)
         events.refresh(session.log.id)
         aggregate = events.load_session(namespace, key)
         assert aggregate is not None, "the session was opened"
-        chain = events.find_session_chain(namespace, key)
-        gone = ViewReader(events, namespace, key, RECORDED_LINEAGE).read_retracted(
-            aggregate.version
-        )
-        wanted = Ranges.span(first, aggregate.version) - gone
+        reader = ViewReader(events, namespace, key, RECORDED_LINEAGE)
+        blocks = SessionBlocks(reader, aggregate.version)
+        wanted = Ranges.span(first, aggregate.version) - blocks.retracted
         if not wanted:
             return
-        positions, reopened = complete_retraction(
-            events,
-            chain,
-            wanted,
-            retracted=gone,
-            head=aggregate.version,
-            open_calls=aggregate.state.open_calls,
-        )
+        positions, reopened = blocks.close_retraction(wanted, aggregate.state.open_calls)
         aggregate.retract(positions, reopened, "rewound in the source")
         at = aggregate.version
         events.save(aggregate, keys=[AppendKey(session.log.id, step.key, at, at)])

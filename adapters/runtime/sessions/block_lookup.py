@@ -17,6 +17,7 @@ from ....domain.session_events import (
 from ....projections.view_content import RecordedEvent
 from ...storage.event_log.chain import Chain
 from ...storage.event_log.event_store import EventStore
+from ...storage.view_reader import ViewReader
 
 _FIRST_PAGE_EVENTS, _PAGE_EVENTS = 4, 500
 """Related blocks are usually near, so a page without a match is followed by a larger one."""
@@ -39,69 +40,130 @@ def collect_positions(positions: Iterable[int | Ranges]) -> Ranges:
     return wanted
 
 
-def check_blocks(log: list[RecordedEvent], wanted: Ranges, retracted: Ranges) -> None:
-    """Raise InvalidPositionError if a wanted position has no block or was retracted."""
-    blocks = {recorded.position for recorded in log if isinstance(recorded.event, BlockEvent)}
-    for position in wanted:
-        if position not in blocks:
-            raise InvalidPositionError(f"#{position} is not a block")
-        if position in retracted:
-            raise InvalidPositionError(f"#{position} was retracted")
+_Answer = ToolReturned | ToolCallAbandoned
 
 
-def complete_groups(
-    store: EventStore, chain: Chain, wanted: Ranges, head: int, retracted: Ranges
-) -> Ranges:
-    """Return the wanted blocks with the rest of their call pairs and messages.
+class SessionBlocks:
+    """The blocks of a session up to a position, to find what belongs together."""
 
-    A message lies within one turn; a result may come at any time after its call.
-    """
-    group: set[int] = set()
-    for first, last in _nearby_runs(wanted):
-        stretch = wanted & Ranges.span(first, last)
-        group |= _find_group(store, chain, stretch, head, retracted)
-    return Ranges.of(group)
+    def __init__(self, reader: ViewReader, head: int | None = None) -> None:
+        self._store, self._chain = reader.store, reader.session_chain
+        self._head = self._store.read_head(self._chain)[0] if head is None else head
+        self.retracted = reader.read_retracted(self._head)
+
+    def check(self, wanted: Ranges) -> None:
+        """Raise InvalidPositionError if a wanted position has no block or was retracted."""
+        log = self._store.read(self._chain, wanted & Ranges.span(1, self._head))
+        blocks = {recorded.position for recorded in log if isinstance(recorded.event, BlockEvent)}
+        for position in wanted:
+            if position not in blocks:
+                raise InvalidPositionError(f"#{position} is not a block")
+            if position in self.retracted:
+                raise InvalidPositionError(f"#{position} was retracted")
+
+    def close_groups(self, wanted: Ranges) -> Ranges:
+        """Return the wanted blocks with the rest of their call pairs and messages.
+
+        A message lies within one turn; a result may come at any time after its call.
+        """
+        group: set[int] = set()
+        for first, last in _iter_nearby_runs(wanted):
+            group |= self._find_group(wanted & Ranges.span(first, last))
+        return Ranges.of(group) - self.retracted
+
+    def close_retraction(
+        self, wanted: Ranges, open_calls: Mapping[str, int]
+    ) -> tuple[Ranges, dict[str, int]]:
+        """Return all that is retracted with the wanted positions, and the calls that open again.
+
+        A call takes its result along, wherever that is. A result without its call reopens the call.
+        """
+        check_end(wanted, self._head)
+        log = self._store.read(self._chain, wanted - self.retracted)
+        blocks = {recorded.position for recorded in log if isinstance(recorded.event, BlockEvent)}
+        if not blocks:
+            raise InvalidPositionError(f"{wanted} has no block that can be retracted")
+        calls = {recorded.position for recorded in log if isinstance(recorded.event, ToolCalled)}
+        answers = [one.event for one in log if isinstance(one.event, _Answer)]
+        waiting = calls - {answer.call for answer in answers} - set(open_calls.values())
+        blocks |= self._find_answers(waiting)
+        reopened: dict[str, int] = {}
+        for answer in answers:
+            if answer.call in calls:
+                continue
+            named = answer if isinstance(answer, ToolCallAbandoned) else answer.block
+            name = named.tool_call_id
+            if name in open_calls or name in reopened:
+                # Its id was used again, and two open calls with one id could not be distinguished.
+                blocks.add(answer.call)
+            else:
+                reopened[name] = answer.call
+        return Ranges.of(blocks), reopened
+
+    def _find_group(self, wanted: Ranges) -> set[int]:
+        first, last = wanted.runs[0][0], wanted.runs[-1][1]
+        log = self._store.read(self._chain, Ranges.span(first, last))
+        seen = {recorded.position: recorded.event for recorded in log}
+        answers = (event for at in wanted if isinstance(event := seen[at], _Answer))
+        group = set(wanted) | {answer.call for answer in answers}
+        elsewhere = group - seen.keys()
+        messages = {_find_message(seen[at]) for at in group - elsewhere} - {None}
+        if messages:
+            for pages in (self._read_pages(last, 1), self._read_pages(first, -1)):
+                for recorded in pages:
+                    event = seen[recorded.position] = recorded.event
+                    block = getattr(event, "block", None)
+                    if block and block.kind == "user" and _find_message(event) not in messages:
+                        break
+            group |= {at for at, event in seen.items() if _find_message(event) in messages}
+        group |= self._find_answers({at for at in group if isinstance(seen.get(at), ToolCalled)})
+        for call in elsewhere:
+            group |= self._find_group(Ranges.of([call]))
+        return group
+
+    def _find_answers(self, calls: set[int]) -> set[int]:
+        """Return the positions of the answers to these calls, without retracted ones."""
+        waiting, answers = set(calls), set[int]()
+        if not waiting:
+            return answers
+        for recorded in self._read_pages(min(waiting), 1):
+            event = recorded.event
+            if (
+                isinstance(event, _Answer)
+                and event.call in waiting
+                and recorded.position not in self.retracted
+            ):
+                answers.add(recorded.position)
+                waiting.discard(event.call)
+                if not waiting:
+                    break
+        return answers
+
+    def _read_pages(self, begin: int, step: int) -> Iterator[RecordedEvent]:
+        """Yield the events from a position on, forward or backward."""
+        size = _FIRST_PAGE_EVENTS
+        while 1 <= begin <= self._head:
+            end = min(max(begin + step * (size - 1), 1), self._head)
+            page = self._store.read(self._chain, Ranges.span(min(begin, end), max(begin, end)))
+            yield from page[::step]
+            begin, size = end + step, min(_PAGE_EVENTS, 2 * size)
 
 
-def _nearby_runs(wanted: Ranges) -> Iterator[Run]:
+def check_end(wanted: Ranges, head: int) -> None:
+    """Raise InvalidPositionError if a wanted position is behind the end of the session."""
+    if (last := wanted.runs[-1][1]) > head:
+        raise InvalidPositionError(f"#{last} does not exist: the session ends at #{head}")
+
+
+def _iter_nearby_runs(wanted: Ranges) -> Iterator[Run]:
     """Yield runs of wanted positions to read in one query, ignoring small gaps."""
-    begin = end = 0
+    begin, end = wanted.runs[0]
     for first, last in wanted.runs:
-        if not begin or first > end + _NEARBY_POSITIONS:
-            if begin:
-                yield begin, end
+        if first > end + _NEARBY_POSITIONS:
+            yield begin, end
             begin = first
         end = last
-    if begin:
-        yield begin, end
-
-
-def _find_group(
-    store: EventStore, chain: Chain, wanted: Ranges, head: int, retracted: Ranges
-) -> set[int]:
-    first, last = wanted.runs[0][0], wanted.runs[-1][1]
-    seen = {one.position: one.event for one in store.read(chain, Ranges.span(first, last))}
-    group = set(wanted)
-    group |= {
-        answer.call
-        for position in wanted
-        if isinstance(answer := seen[position], ToolReturned | ToolCallAbandoned)
-    }
-    elsewhere = group - seen.keys()
-    messages = {name for position in group - elsewhere if (name := _find_message(seen[position]))}
-    if messages:
-        for pages in (_read_forward(store, chain, last, head), _read_backward(store, chain, first)):
-            for recorded in pages:
-                event = seen[recorded.position] = recorded.event
-                said = getattr(event, "block", None)
-                if said and said.kind == "user" and _find_message(event) not in messages:
-                    break
-        group |= {position for position, event in seen.items() if _find_message(event) in messages}
-    calls = {position for position in group if isinstance(seen.get(position), ToolCalled)}
-    group |= find_answers(store, chain, calls, head, retracted)
-    for call in elsewhere:
-        group |= _find_group(store, chain, Ranges.of([call]), head, retracted)
-    return {position for position in group if position not in retracted}
+    yield begin, end
 
 
 def _find_message(event: Event) -> tuple[int, str] | None:
@@ -109,91 +171,6 @@ def _find_message(event: Event) -> tuple[int, str] | None:
     if isinstance(event, BlockAppended | ToolCalled) and event.block.message_id is not None:
         return event.turn, event.block.message_id
     return None
-
-
-def find_answers(
-    store: EventStore, chain: Chain, calls: set[int], head: int, retracted: Ranges
-) -> set[int]:
-    """Return the positions of the answers to these calls, without retracted ones."""
-    waiting, answers = set(calls), set[int]()
-    if not waiting:
-        return answers
-    for recorded in _read_forward(store, chain, min(waiting), head):
-        event = recorded.event
-        if (
-            isinstance(event, ToolReturned | ToolCallAbandoned)
-            and event.call in waiting
-            and recorded.position not in retracted
-        ):
-            answers.add(recorded.position)
-            waiting.discard(event.call)
-            if not waiting:
-                break
-    return answers
-
-
-def _read_forward(
-    store: EventStore, chain: Chain, first: int, head: int
-) -> Iterator[RecordedEvent]:
-    size = _FIRST_PAGE_EVENTS
-    while first <= head:
-        last = min(head, first + size - 1)
-        yield from store.read(chain, Ranges.span(first, last))
-        first, size = last + 1, min(_PAGE_EVENTS, 2 * size)
-
-
-def _read_backward(store: EventStore, chain: Chain, last: int) -> Iterator[RecordedEvent]:
-    size = _FIRST_PAGE_EVENTS
-    while last > 0:
-        first = max(1, last - size + 1)
-        yield from reversed(store.read(chain, Ranges.span(first, last)))
-        last, size = first - 1, min(_PAGE_EVENTS, 2 * size)
-
-
-def complete_retraction(
-    store: EventStore,
-    chain: Chain,
-    wanted: Ranges,
-    *,
-    retracted: Ranges,
-    head: int,
-    open_calls: Mapping[str, int],
-) -> tuple[Ranges, dict[str, int]]:
-    """Return everything to retract with the wanted positions, and the calls that are open again.
-
-    A call takes its result along, wherever that is. A result without its call reopens the call.
-    """
-    if wanted.runs[-1][1] > head:
-        raise InvalidPositionError(
-            f"#{wanted.runs[-1][1]} does not exist: the session ends at #{head}"
-        )
-    log = store.read(chain, wanted - retracted)
-    blocks = {recorded.position for recorded in log if isinstance(recorded.event, BlockEvent)}
-    if not blocks:
-        raise InvalidPositionError(f"{wanted} has no block that can be retracted")
-    calls = {recorded.position for recorded in log if isinstance(recorded.event, ToolCalled)}
-    answered = {
-        recorded.event.call
-        for recorded in log
-        if isinstance(recorded.event, ToolReturned | ToolCallAbandoned)
-    }
-    waiting = set(open_calls.values())
-    blocks |= find_answers(store, chain, calls - answered - waiting, head, retracted)
-    reopened = {}
-    for recorded in log:
-        event = recorded.event
-        if isinstance(event, ToolReturned | ToolCallAbandoned) and event.call not in calls:
-            name = (
-                event.tool_call_id
-                if isinstance(event, ToolCallAbandoned)
-                else event.block.tool_call_id
-            )
-            if name in open_calls or name in reopened:
-                # Its id was used again, and two open calls with one id could not be distinguished.
-                blocks.add(event.call)
-            else:
-                reopened[name] = event.call
-    return Ranges.of(blocks), reopened
 
 
 RECALL_PAGE_EVENTS = 500
@@ -223,10 +200,8 @@ def recall_blocks(
     head = store.read_head(chain)[0]
     if wanted is None:
         wanted = Ranges.span(1, head)
-    elif wanted.runs[-1][1] > head:
-        raise InvalidPositionError(
-            f"#{wanted.runs[-1][1]} does not exist: the session ends at #{head}"
-        )
+    else:
+        check_end(wanted, head)
     blocks = read_recalled(store, chain, wanted)
     if search is not None:
         return list(filter_by_text(blocks, search))

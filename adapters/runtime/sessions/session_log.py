@@ -28,7 +28,7 @@ from ...storage.event_log.event_store import EventStore
 from ...storage.event_log.storage_errors import translate_storage_errors
 from ...storage.event_log.stored_row import AppendKey
 from ...storage.view_reader import ViewReader
-from .block_lookup import check_blocks, collect_positions, complete_groups
+from .block_lookup import SessionBlocks, collect_positions
 
 if TYPE_CHECKING:
     from ...settings.settings import Settings
@@ -355,24 +355,18 @@ class SessionLog:
         }
         self.change(lambda session: session.record_overflow(overflow))
 
-    def check_positions(self, positions: tuple[int | Ranges, ...]) -> Ranges:
-        """Return the positions as ranges; InvalidPositionError if one is no visible block."""
+    def check_positions(
+        self, positions: tuple[int | Ranges, ...], *, whole: bool = False
+    ) -> Ranges:
+        """Return the positions as ranges; InvalidPositionError if one is no visible block.
+
+        With `whole`, the tool pairs and messages that they are part of are included.
+        """
         wanted = collect_positions(positions)
         with translate_storage_errors(self.context.name):
-            chain = self.chain()
-            head = self.events.read_head(chain)[0]
-            log = self.events.read(chain, wanted & Ranges.span(1, head))
-            check_blocks(log, wanted, self.reader(MAIN_LINEAGE).read_retracted(head))
-        return wanted
-
-    def close_groups(self, positions: tuple[int | Ranges, ...]) -> Ranges:
-        """Return the positions with the tool pairs and messages that they are part of."""
-        wanted = self.check_positions(positions)
-        with translate_storage_errors(self.context.name):
-            chain = self.chain()
-            head = self.events.read_head(chain)[0]
-            retracted = self.reader(MAIN_LINEAGE).read_retracted(head)
-            return complete_groups(self.events, chain, wanted, head, retracted)
+            blocks = SessionBlocks(self.reader())
+            blocks.check(wanted)
+            return blocks.close_groups(wanted) if whole else wanted
 
     def _event(self, position: int) -> Event:
         with translate_storage_errors(self.context.name):

@@ -17,7 +17,7 @@ from ....projections.history_view import HistoryView
 from ....projections.rendering.catalog import RENDERERS
 from ...storage.event_log.storage_errors import translate_storage_errors
 from ...storage.event_log.stored_row import AppendKey
-from .block_lookup import RecalledBlock, collect_positions, complete_retraction, recall_blocks
+from .block_lookup import RecalledBlock, SessionBlocks, collect_positions, recall_blocks
 from .session_log import CallReport, SessionInfo, SessionLog
 from .truncation import notify_truncated, preview_results
 
@@ -184,7 +184,7 @@ class StoredSession:
         With `keep=False`, let pinned blocks leave the view again. Their tool pairs and provider
         messages are pinned or released with them; returns all of these.
         """
-        groups = self.log.close_groups(positions)
+        groups = self.log.check_positions(positions, whole=True)
         decide = Session.pin if keep else Session.unpin
         self.log.change(lambda session: decide(session, groups))
         return groups
@@ -207,16 +207,8 @@ class StoredSession:
         wanted = collect_positions(positions)
 
         def decide(session: Session) -> Ranges:
-            log = self.log
-            gone = log.reader(MAIN_LINEAGE).read_retracted(session.version)
-            closed, reopened = complete_retraction(
-                log.events,
-                log.chain(),
-                wanted,
-                retracted=gone,
-                head=session.version,
-                open_calls=session.state.open_calls,
-            )
+            blocks = SessionBlocks(self.log.reader(), session.version)
+            closed, reopened = blocks.close_retraction(wanted, session.state.open_calls)
             session.retract(closed, reopened, reason)
             return closed
 
