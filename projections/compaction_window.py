@@ -32,7 +32,11 @@ def make_window(
 
     `recalled` are blocks that earlier boundaries removed and that were pinned since.
     """
-    use = history.measure_usage()
+    use, call, boundary = history.measure_usage(), history.last_call, history.boundary
+    asked = view.request_settings.get("model")
+    since_s = None
+    if boundary is not None and now is not None:
+        since_s = max(0.0, (now - boundary.timestamp).total_seconds())
     return Window(
         items=LazySequence(
             partial(
@@ -52,18 +56,18 @@ def make_window(
         usage_at=use.last_seen_position,
         in_use=use.used_tokens,
         calibration=use.calibration,
-        boundary=history.boundary,
+        boundary=boundary,
         summary=history.summary,
         pinned=history.pinned,
         hides=dict(history.hides),
         retracted=history.retracted,
         cached=_count_cached_tokens(history),
-        called_model=_find_called_model(history, view),
+        called_model=(call and call.model) or (asked if isinstance(asked, str) else None),
         prices=prices,
         expected_calls=expected_calls,
         system_prompt=view.system_prompt or "",
-        since_boundary_s=_seconds_since_boundary(history, now),
-        last_call=history.last_call,
+        since_boundary_s=since_s,
+        last_call=call,
     )
 
 
@@ -113,12 +117,6 @@ def _iter_unfinished(
             yield entry.position
 
 
-def _seconds_since_boundary(history: HistoryFold, now: datetime | None) -> float | None:
-    if history.boundary is None or now is None:
-        return None
-    return max(0.0, (now - history.boundary.timestamp).total_seconds())
-
-
 def _count_cached_tokens(history: HistoryFold) -> int | None:
     """Return how many of this view's tokens the newest call left cached; None if unknown."""
     call = history.last_call
@@ -132,8 +130,3 @@ def _count_cached_tokens(history: HistoryFold) -> int | None:
         # on.
         return usage.context
     return usage.cache_write + (usage.cache_read or 0)
-
-
-def _find_called_model(history: HistoryFold, view: HistoryView) -> str | None:
-    call, asked = history.last_call, view.request_settings.get("model")
-    return (call and call.model) or (asked if isinstance(asked, str) else None)

@@ -113,7 +113,7 @@ class HistoryFold:
         """The position of the first retraction of a summarized block; 0 for none."""
         self._called = -1
         """The position that the newest call saw last."""
-        self._tokens = 0
+        self.tokens = 0
         trims = boundary.trims if boundary else ()
         replacements = boundary.replacements if boundary else ()
         self._trims = {trim.position: trim for trim in trims}
@@ -211,7 +211,7 @@ class HistoryFold:
             tokens = max(1, round(estimate_text(shown) * recorded.ratio))
             entry = replace(entry, shown=shown, tokens=tokens)
         self.entries[position] = entry
-        self._tokens += entry.tokens
+        self.tokens += entry.tokens
 
     def _record_interrupted(self, call: ModelCalled) -> None:
         """Record interrupted calls; of several that saw the same, the last one counts."""
@@ -245,7 +245,7 @@ class HistoryFold:
                     for at, entry in self._gone
                     if at <= call.position and entry.position <= self._called
                 ),
-                visible_tokens=self._tokens - later,
+                visible_tokens=self.tokens - later,
                 request=self.request,
                 is_whole=self._is_whole(call, since),
                 saw_this_view=is_here,
@@ -257,7 +257,8 @@ class HistoryFold:
 
     def _is_whole(self, call: ModelCalled, since: list[ViewEntry]) -> bool:
         """Check whether everything new to a call since the one before is here unchanged."""
-        if self._called < 0 or any(self._is_changed(entry.position) for entry in since):
+        changed = self._trims.keys() | self._replacements
+        if self._called < 0 or any(entry.position in changed for entry in since):
             return False
         seen = range(self._called + 1, call.position + 1)
         if any(at > call.position and entry.position in seen for at, entry in self._gone):
@@ -267,23 +268,10 @@ class HistoryFold:
         decided = Ranges.span(seen.start, min(seen.stop - 1, self.boundary.after))
         return not decided - self.boundary.kept
 
-    def _is_changed(self, position: int) -> bool:
-        return position in self._trims or position in self._replacements
-
     def measure_usage(self) -> ContextUsage:
         """Return how much of the context the view uses now."""
         gone = [entry for _, entry in self._gone]
         return self.reckoning.measure_usage(tuple(self.entries.values()), self.request, gone)
-
-    def list_sizes(self) -> tuple[int, ...]:
-        """Return the tokens of each entry as it is now."""
-        return self.reckoning.list_sizes(
-            self.reckoning.find_calibration(), tuple(self.entries.values())
-        )
-
-    @property
-    def tokens(self) -> int:
-        return self._tokens
 
     @property
     def request(self) -> RequestOverhead:
@@ -296,7 +284,7 @@ class HistoryFold:
             self.undone_at = self.position
         for position in [p for p in self.entries if p in positions]:
             entry = self.entries.pop(position)
-            self._tokens -= entry.tokens
+            self.tokens -= entry.tokens
             self._gone.append((self.position, entry))
         for position in [p for p in self.open_calls if p in positions]:
             del self.open_calls[position]

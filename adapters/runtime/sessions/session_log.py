@@ -80,6 +80,18 @@ def check_name(what: str, name: str) -> None:
         raise InvalidPositionError(f"{what} {name!r} must have characters, and no NUL among them")
 
 
+def make_call_fields(view: HistoryView, renderer: str) -> dict[str, Any]:
+    """Return which view a call was sent, as its event says it, and in which format."""
+    at, known = view.coordinate, RENDERERS.get(renderer)
+    return {
+        "renderer": known.label if known else renderer,
+        "position": at.position,
+        "lineage": at.lineage,
+        "lineage_version": at.lineage_version,
+        "fingerprint": view.fingerprint,
+    }
+
+
 def list_logs(context: "StoreContext", namespace: str | None = None) -> "list[SessionLog]":
     """List the logs of all sessions, or of those in a namespace, by namespace and key."""
     with translate_storage_errors(context.name):
@@ -331,18 +343,8 @@ class SessionLog:
 
     def record_call(self, view: HistoryView, call_id: str, **call: Unpack[CallReport]) -> None:
         """Record that a model was sent `view`; its coordinate and fingerprint prove which."""
-        at, renderer = view.coordinate, call.get("renderer", "neutral")
-        known = RENDERERS.get(renderer)
-        fields = {
-            **call,
-            "call_id": call_id,
-            "renderer": known.label if known else renderer,
-            "position": at.position,
-            "lineage": at.lineage,
-            "lineage_version": at.lineage_version,
-            "fingerprint": view.fingerprint,
-        }
-        self.change(lambda session: session.record_call(fields))
+        fields = make_call_fields(view, call.pop("renderer", "neutral"))
+        self.change(lambda session: session.record_call({**call, "call_id": call_id, **fields}))
 
     def record_overflow(self, message: str, view: HistoryView, *, model: str | None) -> None:
         """Record that a provider refused a view as too long."""

@@ -14,11 +14,10 @@ from ....domain.ranges import Ranges
 from ....domain.session import Session
 from ....domain.session_events import Parent
 from ....projections.history_view import HistoryView
-from ....projections.rendering.catalog import RENDERERS
 from ...storage.event_log.storage_errors import translate_storage_errors
 from ...storage.event_log.stored_row import AppendKey
 from .block_lookup import RecalledBlock, SessionBlocks, collect_positions, recall_blocks
-from .session_log import CallReport, SessionInfo, SessionLog
+from .session_log import CallReport, SessionInfo, SessionLog, make_call_fields
 from .truncation import notify_truncated, preview_results
 
 if TYPE_CHECKING:
@@ -101,8 +100,6 @@ class StoredSession:
         from .responses import read_response  # noqa: PLC0415 - start-up time
 
         read = read_response(response)
-        known = RENDERERS.get(renderer or read.renderer)
-        at = (view or self.view()).coordinate
         call: dict[str, Any] = {
             "call_id": read.id,
             "model": read.model,
@@ -110,12 +107,10 @@ class StoredSession:
             "cost_usd": cost_usd,
             "latency_s": latency_s,
             "stop_reason": read.stop_reason,
-            "position": at.position,
-            "lineage": at.lineage,
-            "lineage_version": at.lineage_version,
-            "renderer": (known.label if known else renderer) if view else None,
-            "fingerprint": view.fingerprint if view else None,
+            **make_call_fields(view or self.view(), renderer or read.renderer),
         }
+        if view is None:  # what was sent is not known
+            call |= {"renderer": None, "fingerprint": None}
 
         def decide(session: Session) -> tuple[int, int]:
             positions = [session.append(block) for block in read.blocks]

@@ -29,17 +29,15 @@ def preview_results(
     Blocks with more than text stay whole, since half an image is useless. Settings are read only if
     a block may need them, as most appends do not.
     """
-    return [_find_ends(block.text, settings) if _is_text(block) else None for block in blocks]
+    return [_find_ends(block, settings) for block in blocks]
 
 
-def _is_text(block: AnyBlock) -> bool:
+def _find_ends(block: AnyBlock, settings: Callable[[], "Settings"]) -> Ends | None:
     if not isinstance(block, ToolResult):
-        return False
-    content = block.content
-    return isinstance(content, str) or all(isinstance(part, Text) for part in content)
-
-
-def _find_ends(text: str, settings: Callable[[], "Settings"]) -> Ends | None:
+        return None
+    content, text = block.content, block.text
+    if not isinstance(content, str) and not all(isinstance(part, Text) for part in content):
+        return None
     if len(text) * _MAX_BYTES_PER_CHARACTER <= MIN_SHOWN_TOKENS * CHARS_PER_TOKEN:
         return None
     context = settings().context

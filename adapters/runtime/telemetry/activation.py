@@ -1,11 +1,8 @@
 """Activates telemetry only in programs that use OpenTelemetry; others import none of it."""
 
-import logging
 import sys
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from functools import lru_cache
-from inspect import signature
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -14,8 +11,6 @@ if TYPE_CHECKING:
     from ..compaction.outcome import CompactionOutcome
     from ..idle.notices import WorkerNotice
     from .spans import CompactionTelemetry
-
-logger = logging.getLogger("cutbank.telemetry")
 
 
 def make_compaction_watch(
@@ -49,19 +44,4 @@ def record_notice(notice: "WorkerNotice") -> None:
 
 def _is_used() -> bool:
     """Return whether the program has imported the OpenTelemetry API, as any listener must."""
-    known = "opentelemetry.trace" in sys.modules or "opentelemetry.metrics" in sys.modules
-    return known and _is_new_enough()
-
-
-@lru_cache(maxsize=1)
-def _is_new_enough() -> bool:
-    """Return whether the API has all that is needed; log a warning once if not."""
-    from opentelemetry.metrics import Meter  # noqa: PLC0415 - as above
-
-    if "explicit_bucket_boundaries_advisory" in signature(Meter.create_histogram).parameters:
-        return True
-    logger.warning(
-        "no telemetry of compactions: it needs opentelemetry-api 1.30 or newer, "
-        "which pip install 'cutbank[telemetry]' brings"
-    )
-    return False
+    return "opentelemetry.trace" in sys.modules or "opentelemetry.metrics" in sys.modules

@@ -177,7 +177,9 @@ def told(history: HistoryFold, coordinate: object) -> dict[str, object]:
         "at": coordinate,
         "entries": list(history.entries.values()),
         "use": history.measure_usage(),
-        "sizes": history.list_sizes(),
+        "sizes": history.reckoning.list_sizes(
+            history.reckoning.find_calibration(), tuple(history.entries.values())
+        ),
     }
 
 

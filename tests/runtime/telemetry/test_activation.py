@@ -1,18 +1,9 @@
-"""A program that does not use OpenTelemetry, or an old one, hears and pays nothing."""
+"""A program that does not use OpenTelemetry hears and pays nothing."""
 
 import json
-import logging
 import os
 import subprocess
 import sys
-from functools import lru_cache
-
-import pytest
-from opentelemetry import metrics
-from telemetry_seen import Seen
-
-from cutbank import ReserveHeadroom, StoredSession
-from cutbank.adapters.runtime.telemetry import activation
 
 COMPACTS = """
 import json, sys
@@ -45,23 +36,3 @@ def test_a_compaction_loads_nothing_of_it() -> None:
     ours = "cutbank.adapters.runtime.telemetry"
     assert json.loads(done.stdout) == [True, [ours, f"{ours}.activation"]]
     assert done.stderr == ""
-
-
-def test_an_old_one_is_left_alone_and_that_is_said_once(
-    talk: StoredSession,
-    seen: Seen,
-    caplog: pytest.LogCaptureFixture,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    class OldMeter:
-        def create_histogram(self, name: str, unit: str = "", description: str = "") -> None: ...
-
-    monkeypatch.setattr(metrics, "Meter", OldMeter)
-    not_asked_yet = lru_cache(activation._is_new_enough.__wrapped__)
-    monkeypatch.setattr(activation, "_is_new_enough", not_asked_yet)
-    with caplog.at_level(logging.WARNING):
-        for keep in (900, 500):
-            assert talk.compact(ReserveHeadroom(keep_tokens=keep), limit=8_000).compacted
-
-    assert caplog.text.count("it needs opentelemetry-api 1.30 or newer") == 1
-    assert seen.spans == []
