@@ -110,7 +110,7 @@ class Compaction(Aggregate[CompactionState]):
         if summary is not None:
             self._trigger(events.Summary, boundary=name, **summary)
         if activate_at is not None:
-            self._activate(name, activate_at)
+            self.activate(name, activate_at)
         return name
 
     def check_plan(self, based_on: int, leased_by: int | None = None) -> None:
@@ -128,8 +128,15 @@ class Compaction(Aggregate[CompactionState]):
     def activate(
         self, boundary: int, effective_from: int, trigger: events.Trigger | None = None
     ) -> None:
+        """Serve the prepared boundary from a position on."""
         self._check_prepared(boundary)
-        self._activate(boundary, effective_from, trigger)
+        self._trigger(
+            events.BoundaryActivated,
+            boundary=boundary,
+            previous=self.state.prepared_beneath or None,
+            effective_from=max(effective_from, self.state.effective_from),
+            trigger=trigger,
+        )
 
     def drop(self, boundary: int, reason: str) -> None:
         """Give up the prepared boundary; the served view and plans made on it stay valid."""
@@ -161,17 +168,6 @@ class Compaction(Aggregate[CompactionState]):
             raise StalePlanError(
                 f"boundary {boundary} is not the prepared one ({self.state.prepared or 'none'})"
             )
-
-    def _activate(
-        self, boundary: int, effective_from: int, trigger: events.Trigger | None = None
-    ) -> None:
-        self._trigger(
-            events.BoundaryActivated,
-            boundary=boundary,
-            previous=self.state.prepared_beneath or None,
-            effective_from=max(effective_from, self.state.effective_from),
-            trigger=trigger,
-        )
 
     def next_state(self, event: Event) -> CompactionState:
         state, version = self.state, event.originator_version

@@ -110,11 +110,6 @@ class Event(Record):
         """
         return getattr(self, "_state", None)
 
-    def mutate(self, aggregate: Any) -> Any:
-        """Evolve the aggregate; eventsourcing's repository and projectors call this."""
-        aggregate.evolve(self)
-        return aggregate
-
 
 Clock = Callable[[], datetime]
 _StateT = TypeVar("_StateT", bound=tuple[Any, ...])

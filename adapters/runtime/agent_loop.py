@@ -32,7 +32,6 @@ from .compaction.outcome import CompactionOutcome, make_overflow_error
 from .compaction.snapshot import PreparedView, SessionSnapshot, read_prepared_view
 from .compaction.summary_chain import UnwrittenError
 from .sessions.session_log import CallReport, SessionLog
-from .sessions.store_context import ShadowPolicies
 from .telemetry.activation import measure_wait
 
 _T = TypeVar("_T")
@@ -54,14 +53,14 @@ class AgentLoop:
         options: LoopOptions,
         *,
         model: str | None,
-        shadows: ShadowPolicies | None = None,
+        decide_shadows: Callable[[int], None] | None = None,
     ) -> None:
         self.log = log
         self.request = request
         self.options = options
         """With the settings filled in, where they were None."""
         self.model = model
-        self.shadows = shadows
+        self._decide_shadows = decide_shadows
         self.last: CompactionOutcome | None = None
         """The outcome of this loop's newest compaction, or why it did nothing."""
         self._compactor = log.compactor(options.lineage)
@@ -83,8 +82,8 @@ class AgentLoop:
             snapshot, view = self._read_snapshot()
             if view.boundary == snapshot.view.boundary and self.options.auto:
                 self._warn(snapshot)
-            if self.shadows:
-                self.shadows.decide(view.coordinate.position)
+            if self._decide_shadows:
+                self._decide_shadows(view.coordinate.position)
             return view
 
     def record_call(
