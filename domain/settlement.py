@@ -1,15 +1,20 @@
-"""Gives every block up to a boundary exactly one status, and makes a policy's plan legal."""
+"""Makes a policy's plan legal, tightens it if its view would be too large, and prices it."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from .compaction_events import HiddenBlock, Repair, Replacement, SplitTurn, Trim
-from .cut_points import find_hidden_positions
+from .cut_points import find_hidden_positions, find_legal_cuts, is_carried
+from .errors import NothingToCompactError
 from .item import Item
-from .plan_repairs import repair_plan
+from .models import ModelFacts
+from .plan_repairs import SUMMARY_DIVISOR, repair_plan
+from .pricing import Pricing, SummaryCall
 from .ranges import Ranges
-from .trims import compute_shown_blocks
+from .summaries.summarizer import Draft, Material
+from .token_estimate import estimate_text
+from .trims import compute_shown_blocks, trim_largest_results
 from .window import Plan, Window
 
 
@@ -107,3 +112,137 @@ def find_split_turn(items: Sequence[Item], cut: int, covers: Ranges) -> SplitTur
     # A late result of an earlier turn may be stored among this turn's blocks.
     others = Ranges.of(item.position for item in items if item.turn != turn)
     return SplitTurn(turn=turn, prefix=(prefix & covers) - others)
+
+
+def settle_plan_to_fit(window: Window, plan: Plan) -> Settlement:
+    """Return the settlement of a plan, or of one that keeps less if its view would not fit.
+
+    A view fits if it has room for a summary within `plan.most_tokens`, or else within the model's
+    limit. Raises NothingToCompactError if nothing can be removed.
+    """
+    if window.limit <= 0:
+        return settle_plan(window, plan)
+    meant: Settlement | None = None
+    try:
+        meant = settle_plan(window, plan)
+        if count_tokens_left(window, plan, meant) >= 0:
+            return meant
+    except NothingToCompactError:
+        if window.tokens <= _max_view_tokens(window, plan):
+            raise
+    try:
+        if window.request_tokens + window.held_tokens > window.limit:
+            # The part that no cut removes is too large by itself, so keeping less of the rest would
+            # not help.
+            return settle_plan(window, plan) if meant is None else meant
+        tighter = _tighten_plan(window, plan, meant)
+    except NothingToCompactError:
+        if meant is None:
+            raise
+        return meant
+    return tighter if meant is None or tighter.kept_tokens < meant.kept_tokens else meant
+
+
+def compute_summary_budget(window: Window, plan: Plan, settlement: Settlement) -> int:
+    """Return how many tokens the summary of a settled plan may have."""
+    if window.limit <= 0:
+        return plan.summary_tokens
+    granted = plan.summary_tokens + plan.turn_tokens
+    if not granted:
+        return 0
+    room = _min_summary_tokens(window, plan) + max(0, count_tokens_left(window, plan, settlement))
+    estimated = round(room * window.limit / max(window.convert_estimate(window.limit), 1))
+    return min(plan.summary_tokens, max(estimated * plan.summary_tokens // granted, 1))
+
+
+def count_tokens_left(window: Window, plan: Plan, settlement: Settlement) -> int:
+    """Return the tokens left by kept blocks and a small summary; below 0 if these do not fit."""
+    if settlement.removed_items:
+        summary = _min_summary_tokens(window, plan)
+    else:
+        summary = window.convert_estimate(window.summary.tokens) if window.summary else 0
+    return _max_view_tokens(window, plan) - window.request_tokens - summary - settlement.kept_tokens
+
+
+def _tighten_plan(window: Window, plan: Plan, meant: Settlement | None) -> Settlement:
+    """Return the settlement at the first later cut that fits, with shortened results."""
+    room = (
+        _max_view_tokens(window, plan) - window.request_tokens - _min_summary_tokens(window, plan)
+    )
+    largest = trim_largest_results(window, window.items)
+    begins = meant.first_kept if meant is not None else 0
+    cut = None
+    for position, stays in _iter_later_cuts(window, begins):
+        cut = position
+        if compute_shown_blocks(window, stays, largest).tokens <= room:
+            break
+    if cut is None:
+        return settle_plan(window, replace(plan, trims=(*plan.trims, *largest)), to_fit=True)
+    found = settle_plan(window, replace(plan, cut=cut, trims=(*plan.trims, *largest)), to_fit=True)
+    if cut == plan.cut:
+        return found
+    repair = Repair(rule="later-cut", wanted=plan.cut, got=cut)
+    return replace(found, repairs=(repair, *found.repairs))
+
+
+def _iter_later_cuts(window: Window, begins: int) -> Iterator[tuple[int, Sequence[Item]]]:
+    """Yield the legal cuts from a position on, with the items that stay apart from their groups."""
+    legal, items = find_legal_cuts(window), window.items
+    held = [item for group in window.groups if any(map(is_carried, group)) for item in group]
+    for index, item in enumerate(items):
+        if item.position in legal and item.place >= begins:
+            before = [one for one in held if one.place < item.place]
+            yield item.position, (*before, *items[index:])
+
+
+def _max_view_tokens(window: Window, plan: Plan) -> int:
+    return min(plan.most_tokens or window.limit, window.limit)
+
+
+def _min_summary_tokens(window: Window, plan: Plan) -> int:
+    return min(plan.summary_tokens + plan.turn_tokens, window.limit // SUMMARY_DIVISOR)
+
+
+def price_compaction(
+    window: Window,
+    settlement: Settlement,
+    plan: Plan,
+    prices: ModelFacts | None,
+    expected_calls: int,
+    *,
+    summary_call: SummaryCall | None = None,
+    draft: Draft | None = None,
+) -> Pricing:
+    """Return what the settled plan costs and saves on the model `prices`.
+
+    Before the summary is written, its size is the plan's limit and its price that of `order`;
+    without an order, no model writes it. A `draft` gives the real size and cost.
+    """
+    summary_tokens = plan.summary_tokens if draft is None else estimate_text(draft.text)
+    pricing = replace(
+        window.price(settlement.kept_tokens, window.convert_estimate(summary_tokens)),
+        model=prices,
+        expected_calls=expected_calls,
+        summary=summary_call,
+    )
+    if draft is None:
+        return pricing
+    if draft.model is None:
+        return replace(pricing, summary=None)
+    if draft.cost_usd is not None:
+        return replace(pricing, paid_usd=draft.cost_usd)
+    # A model wrote it at an unknown price, which does not make it free.
+    return pricing if summary_call else replace(pricing, summary=SummaryCall(None, 0, 0))
+
+
+def size_summary_call(
+    window: Window, material: Material, model: ModelFacts | None, *, on_served_prefix: bool = False
+) -> SummaryCall:
+    """Return the size of the summary's call: for its material, or for the whole served view."""
+    if on_served_prefix:
+        cached = window.price(0, 0).cached
+        return SummaryCall(model, window.tokens, material.budget, cached)
+    given = estimate_text(material.previous or "") + sum(
+        item.tokens for item in material.removed_items
+    )
+    return SummaryCall(model, given, material.budget)

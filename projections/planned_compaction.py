@@ -12,18 +12,19 @@ from ..domain.compaction_terms import CompactionTerms
 from ..domain.counting.token_calibration import ContentKind
 from ..domain.digest import build_digest
 from ..domain.errors import NothingToCompactError, PolicyFailedError
-from ..domain.fitting import (
-    compute_summary_budget,
-    price_compaction,
-    settle_plan_to_fit,
-    size_summary_call,
-)
 from ..domain.item import Item
 from ..domain.plan_repairs import SUMMARY_DIVISOR, explain_no_gain
 from ..domain.pricing import describe_pricing
 from ..domain.ranges import Ranges
 from ..domain.session_events import BlockAppended
-from ..domain.settlement import Settlement, list_newly_hidden
+from ..domain.settlement import (
+    Settlement,
+    compute_summary_budget,
+    list_newly_hidden,
+    price_compaction,
+    settle_plan_to_fit,
+    size_summary_call,
+)
 from ..domain.summaries.simple_summarizers import HIDDEN_TEXT, NoticeSummarizer
 from ..domain.summaries.summarizer import Draft, Material
 from ..domain.token_estimate import estimate_text

@@ -8,10 +8,9 @@ from ..domain.ranges import Ranges
 from ..domain.token_estimate import KindShare, PromptSizeChange, compute_kind_shares
 from .compaction_window import make_item
 from .history_view import HistoryView
-from .lost_facts import LostFact, find_lost_facts
+from .lost_facts import LostFact, SessionText, find_lost_facts
 from .read_models.searchable_text import make_excerpt
 from .view_content import Coordinate, ViewEntry
-from .view_text import SessionText
 
 LINE_CHARS = 200
 """The most characters of a block's first line."""

@@ -11,9 +11,9 @@ from ...domain.compaction_terms import REGROWTH_SHARE, CompactionTerms
 from ...domain.cut_points import find_orphans
 from ...domain.errors import NothingToCompactError, PolicyFailedError
 from ...domain.event import Event
-from ...domain.fitting import size_summary_call
 from ...domain.policies.policy import is_due, quiet_below
 from ...domain.ranges import Ranges
+from ...domain.settlement import size_summary_call
 from ...domain.window import LazySequence, Window
 from ..planned_compaction import (
     PlannedCompaction,

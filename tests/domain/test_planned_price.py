@@ -6,8 +6,7 @@ import pytest
 
 from cutbank import Block, Draft, Item, Material, ModelFacts, Plan, Prices, Window
 from cutbank.domain.counting.token_calibration import ContentKind, TokenCalibration
-from cutbank.domain.fitting import price_compaction, size_summary_call
-from cutbank.domain.settlement import settle_plan
+from cutbank.domain.settlement import price_compaction, settle_plan, size_summary_call
 
 SONNET = ModelFacts(
     "sonnet", prices=(Prices(input=3, output=15, cache_read=0.3, cache_write=3.75),)

@@ -9,10 +9,10 @@ from ....domain.compaction_events import BoundaryActivated, CompactBoundary, Sum
 from ....domain.errors import InvalidPositionError, InvalidSettingError, NotFoundError
 from ....domain.token_estimate import PromptSizeChange, SizeBasis
 from ....projections.history_view import HistoryView
+from ....projections.lost_facts import SessionText
 from ....projections.replay.recorded_rows import make_session_rows
 from ....projections.view_content import Coordinate
 from ....projections.view_diff import ViewDiff, compare_views
-from ....projections.view_text import SessionText
 from ...runtime.sessions.stored_session import StoredSession
 from ...storage.compaction_sizes import measure_compactions
 from ...storage.event_log.storage_errors import translate_storage_errors

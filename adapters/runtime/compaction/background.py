@@ -126,15 +126,14 @@ class BackgroundCompactions:
         why: str | None = "it failed"
         try:
             why = work(cancellation)
-        except CompactionCancelledError as error:
-            logger.info("a boundary was not prepared: %s", error)
-        except CutbankError as error:
-            logger.warning("a boundary could not be prepared: %s", error)
-        except Exception:  # the thread's errors have no caller
-            logger.exception("a boundary could not be prepared")
-        else:
             if why is not None:
                 logger.info("a boundary was not prepared: %s", why)
+        except CutbankError as error:
+            is_wanted = isinstance(error, CompactionCancelledError)
+            level = logging.INFO if is_wanted else logging.WARNING
+            logger.log(level, "a boundary was not prepared: %s", error)
+        except Exception:  # the thread's errors have no caller
+            logger.exception("a boundary could not be prepared")
         finally:
             with self._changing:
                 if why is None:

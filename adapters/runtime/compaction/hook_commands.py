@@ -25,8 +25,6 @@ _BLOCK_EXIT_CODE = 2
 MAX_HOOK_REASON_CHARACTERS = 500
 """The characters of a reason that are kept."""
 
-EVENT_NAMES = {CompactionEventKind.ACTIVATED: "PostCompact"}
-"""Other programs' names for a moment, unless it is the moment's own name in capitals."""
 _ANSWER_FIELDS = frozenset({"instructions", "veto", "decision", "reason", "continue", "stopReason"})
 IGNORED_ANSWER_FIELDS = frozenset({"suppressOutput", "systemMessage", "hookSpecificOutput"})
 """Keys that coding agents understand, and that have no effect here."""
@@ -109,9 +107,9 @@ def make_hook_commands(settings: HookSettings) -> list[Listener]:
 def to_hook_input(event: CompactionEvent) -> dict[str, Any]:
     """Return the program's input: all that is known of the event, under both sets of names."""
     told = event.to_json()
-    name = EVENT_NAMES.get(event.moment)
+    name = event.moment.value.title().replace("_", "")
     told |= {
-        "hook_event_name": name or event.moment.value.title().replace("_", ""),
+        "hook_event_name": "PostCompact" if event.moment is CompactionEventKind.ACTIVATED else name,
         "session_id": event.session,
         "cwd": _current_folder(),
     }

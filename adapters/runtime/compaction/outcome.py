@@ -1,17 +1,17 @@
 """Defines a compaction's outcome; explains a plan, and why a request stays too long."""
 
-from collections.abc import Iterable
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ....domain.compaction_events import CompactBoundary, Repair, Summary, Trigger, Trim
 from ....domain.context_limit import LimitSource
 from ....domain.errors import ContextOverflowError
-from ....domain.fitting import price_compaction
 from ....domain.item import Item
 from ....domain.overflow import Overflow
 from ....domain.policies.policy import ThresholdState, measure_threshold
 from ....domain.pricing import Pricing
 from ....domain.ranges import Ranges
+from ....domain.settlement import price_compaction
 from ....domain.summaries.extractive import ExtractiveSummarizer
 from ....domain.token_estimate import KindShare, compute_kind_shares
 from ....domain.trims import count_trimmed_chars
@@ -168,34 +168,28 @@ def explain_plan(request: CompactionRequest, planned: PlannedCompaction | Window
         names = [one.name for one in request.chain.summarizers] or [ExtractiveSummarizer().name]
         writers = tuple(names) if planned.material.removed_items and plan.summary_tokens else ()
     stays = {item.position for item in kept}
+    left = [item for item in window.items if item.position not in stays]
     return Explanation(
         trigger=request.trigger,
         due=measure_threshold(request.policy, window),
         plan=plan,
-        leaves=_count_shares(item for item in window.items if item.position not in stays),
-        stays=_count_shares(kept),
-        shortened=_find_shortened(window, kept, trims),
+        leaves=compute_kind_shares((item.kind, item.tokens) for item in left),
+        stays=compute_kind_shares((item.kind, item.tokens) for item in kept),
+        shortened=tuple(_find_shortened(window, kept, trims)),
         writers=writers,
     )
 
 
-def _count_shares(items: Iterable[Item]) -> tuple[KindShare, ...]:
-    return compute_kind_shares((item.kind, item.tokens) for item in items)
-
-
 def _find_shortened(
     window: Window, stays: list[Item], trims: tuple[Trim, ...]
-) -> tuple[ResultShortening, ...]:
+) -> Iterator[ResultShortening]:
     by_position = {item.position: item for item in stays}
-    found = []
     for trim in trims:
-        item = by_position.get(trim.position)
-        if item is None:
-            continue
-        then = window.count_item_tokens(item, count_trimmed_chars(len(item.block.text), trim))
-        if then < item.tokens:
-            found.append(ResultShortening(trim.position, item.tokens, then))
-    return tuple(found)
+        if item := by_position.get(trim.position):
+            shown = count_trimmed_chars(len(item.block.text), trim)
+            then = window.count_item_tokens(item, shown)
+            if then < item.tokens:
+                yield ResultShortening(trim.position, item.tokens, then)
 
 
 OVERFLOW_HINTS = (

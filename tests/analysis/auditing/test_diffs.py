@@ -22,9 +22,8 @@ from cutbank.domain.compaction import check_lineage_syntax
 from cutbank.domain.errors import InvalidPositionError, InvalidSettingError, NotFoundError
 from cutbank.domain.fidelity.anchors import AnchorKind
 from cutbank.domain.summaries.summarizer import Draft, Material
-from cutbank.projections.lost_facts import CONSTRAINT, DECISION, LostFact
+from cutbank.projections.lost_facts import CONSTRAINT, DECISION, LostFact, ViewText
 from cutbank.projections.view_diff import ViewDiff
-from cutbank.projections.view_text import ViewText
 
 
 class Terse:
