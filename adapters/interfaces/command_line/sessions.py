@@ -128,7 +128,7 @@ def session_to_json(session: StoredSession) -> dict[str, Any]:
         "closed": info.state.closed,
         "prepared": session.log.find_prepared(),
         "incomplete": info.incomplete_import,
-        "lineages": info.lineages,
+        "lineages": list(info.lineages),
     }
 
 

@@ -1,11 +1,8 @@
 """Lets a program write the summary: JSON in, text or JSON out, without a shell."""
 
-import asyncio
 import json
-import os
 import shlex
-import signal
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from os import EX_TEMPFAIL
@@ -19,8 +16,8 @@ from ....domain.errors import InvalidSettingError, SummarizerFailedError
 from ....domain.item import Item
 from ....domain.ranges import Ranges
 from ....domain.session_events import Usage
-from ....domain.summaries.clean_text import fold_lines
 from ....domain.summaries.summarizer import Draft, Material
+from ..program_run import ProgramRun, run_program
 from .conversation_text import read_source
 from .reply_parsing import parse_reply
 
@@ -128,84 +125,8 @@ def _to_runs(ranges: Ranges) -> list[list[int]]:
     return [list(run) for run in ranges.runs]
 
 
-MAX_OUTPUT_BYTES_KEPT = 1_000_000
+MAX_OUTPUT_BYTES = 1_000_000
 """A program that writes more is killed, since that is no summary."""
-_LAST_ERRORS = 4_096
-_LAST_WORDS = 200
-_STDERR = 2
-
-
-async def run_program(argv: Sequence[str], given: bytes, cwd: str | None = None) -> "ProgramRun":
-    """Start the program, write to its standard input, and wait for its end.
-
-    Raises OSError if it cannot be started.
-    """
-    loop = asyncio.get_running_loop()
-    transport, run = await loop.subprocess_exec(
-        lambda: ProgramRun(loop), *argv, cwd=cwd, start_new_session=True
-    )
-    try:
-        stdin = transport.get_pipe_transport(0)
-        assert isinstance(stdin, asyncio.WriteTransport)
-        stdin.write(given)
-        stdin.write_eof()
-        await asyncio.shield(run.finished)
-    finally:
-        run.kill()
-        transport.close()
-        await run.finished
-    status = transport.get_returncode()
-    assert status is not None
-    run.status = status
-    return run
-
-
-class ProgramRun(asyncio.SubprocessProtocol):
-    """A program's output, and the end of the program and its pipes.
-
-    It runs in its own process group, so that it ends with all of its children.
-    """
-
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        self.finished: asyncio.Future[None] = loop.create_future()
-        self.status = 0
-        """Negative if a signal killed it."""
-        self.output = bytearray()
-        self.errors = bytearray()
-        self.is_too_long = False
-        self._pid: int | None = None
-
-    @property
-    def last_error_line(self) -> str:
-        lines = [fold_lines(line) for line in self.errors.decode("utf-8", "replace").splitlines()]
-        return next((line[:_LAST_WORDS] for line in reversed(lines) if line), "")
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.SubprocessTransport)
-        self._pid = transport.get_pid()
-
-    def pipe_data_received(self, fd: int, data: bytes) -> None:
-        if fd == _STDERR:
-            self.errors += data
-            del self.errors[:-_LAST_ERRORS]
-        elif len(self.output) + len(data) > MAX_OUTPUT_BYTES_KEPT:
-            self.is_too_long = True
-            self.kill()
-        else:
-            self.output += data
-
-    def process_exited(self) -> None:
-        # Remaining children would keep its pipes open.
-        self.kill()
-
-    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - asyncio's name
-        if not self.finished.done():
-            self.finished.set_result(None)
-
-    def kill(self) -> None:
-        if self._pid is not None and not self.finished.done():
-            with suppress(ProcessLookupError, PermissionError):
-                os.killpg(self._pid, signal.SIGKILL)
 
 
 @dataclass(frozen=True)
@@ -238,7 +159,7 @@ class CommandSummarizer:
         items, previous = await read_source(material, from_originals=self.from_originals)
         asked = make_question(material, items, previous)
         try:
-            ended = await run_program(self.argv, asked, self.cwd)
+            ended = await run_program(self.argv, asked, cwd=self.cwd, max_output=MAX_OUTPUT_BYTES)
         except OSError as error:
             # Python reports the program, or the missing working folder.
             raise SummarizerFailedError(
@@ -257,18 +178,8 @@ class CommandSummarizer:
     def _check(self, ended: ProgramRun) -> None:
         if ended.is_too_long:
             raise SummarizerFailedError(f"{self._program} wrote more than a summary; it was ended")
-        if ended.status == 0:
-            return
-        killed_by = f"was killed by {_name_signal(-ended.status)}"
-        how = f"ended with status {ended.status}" if ended.status > 0 else killed_by
-        said = f": {ended.last_error_line}" if ended.last_error_line else ""
-        raise SummarizerFailedError(
-            f"{self._program} {how}{said}", is_transient=ended.status == EX_TEMPFAIL
-        )
-
-
-def _name_signal(number: int) -> str:
-    try:
-        return signal.Signals(number).name
-    except ValueError:
-        return f"signal {number}"
+        if ended.status != 0:
+            raise SummarizerFailedError(
+                f"{self._program} {ended.describe_end()}",
+                is_transient=ended.status == EX_TEMPFAIL,
+            )

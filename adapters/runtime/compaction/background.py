@@ -1,12 +1,20 @@
-"""Cancels work from any thread, and compacts in background threads."""
+"""Runs work in threads, cancels it from any other, and compacts in the background."""
 
+import asyncio
 import logging
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable, Iterator
+from concurrent.futures import CancelledError, Future, InvalidStateError
+from concurrent.futures import TimeoutError as FutureTimeoutError
+from contextlib import contextmanager, suppress
+from contextvars import copy_context
+from inspect import isawaitable
 from threading import Event, Lock, Thread, current_thread
+from typing import Generic, TypeVar
 from uuid import UUID
 
-from ....domain.errors import CompactionCancelledError, CutbankError
+from ....domain.errors import CompactionCancelledError, CutbankError, SummarizerFailedError
+
+_T = TypeVar("_T")
 
 logger = logging.getLogger("cutbank.compaction")
 
@@ -55,6 +63,88 @@ class Cancellation:
         finally:
             with self._changing:
                 self._stops.remove(stop)
+
+
+class TimeLimitError(Exception):
+    """Raised if work in a thread takes longer than it may."""
+
+
+def run_in_thread(
+    work: Callable[[], Awaitable[_T] | _T],
+    name: str,
+    time_limit_s: float,
+    cancellation: Cancellation,
+) -> _T:
+    """Return what the work returns, or its error; an awaitable gets an event loop of its own.
+
+    Raises TimeLimitError if it exceeds its time, CompactionCancelledError if it was stopped.
+    """
+    run = _Run(work, name)
+    with cancellation.call_on_cancel(run.stop):
+        run.thread.start()
+        try:
+            return run.result.result(time_limit_s)
+        except FutureTimeoutError as error:
+            if run.result.done():
+                raise  # a timeout of its own, not ours
+            raise TimeLimitError from error
+        except CancelledError:
+            cancellation.check()
+            raise SummarizerFailedError(f"{name} gave up its work") from None
+        finally:
+            # Also after an interrupt: nothing will use the result.
+            run.stop()
+
+
+_STOP_TIMEOUT_S = 5.0
+"""How long to wait until stopped work has closed its connections and programs."""
+
+
+class _Run(Generic[_T]):
+    """One call of some work.
+
+    An event loop cannot be entered twice in one thread, and the caller's thread may run one, so
+    each call gets its own thread. Work that awaits nothing cannot be stopped: its daemon thread is
+    left behind. The thread gets the caller's context variables, so that traces nest correctly.
+    """
+
+    def __init__(self, work: Callable[[], Awaitable[_T] | _T], name: str) -> None:
+        self.result: Future[_T] = Future()
+        self.thread = Thread(
+            target=copy_context().run, args=(self._run, work), name=name, daemon=True
+        )
+        self._is_stopped = False
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._task: asyncio.Task[None] | None = None
+
+    def stop(self) -> None:
+        self._is_stopped = True
+        if self._loop is not None and self._task is not None:
+            with suppress(RuntimeError):  # it has just ended
+                self._loop.call_soon_threadsafe(self._task.cancel)
+            self.thread.join(_STOP_TIMEOUT_S)
+        self.result.cancel()
+
+    def _run(self, work: Callable[[], Awaitable[_T] | _T]) -> None:
+        try:
+            promise = work()
+            result = asyncio.run(self._await(promise)) if isawaitable(promise) else promise
+        except asyncio.CancelledError:
+            self.result.cancel()
+        except BaseException as error:  # noqa: BLE001 - passed to the waiting thread
+            with suppress(InvalidStateError):  # it is no longer awaited
+                self.result.set_exception(error)
+        else:
+            with suppress(InvalidStateError):
+                self.result.set_result(result)
+
+    async def _await(self, promise: Awaitable[_T]) -> _T:
+        self._task = asyncio.current_task()
+        self._loop = asyncio.get_running_loop()
+        # `stop` sets the flag before it looks for the loop, so at least one side sees the other.
+        if self._is_stopped and self._task is not None:
+            self._task.cancel()
+        return await promise
 
 
 BackgroundWork = Callable[[Cancellation], str | None]

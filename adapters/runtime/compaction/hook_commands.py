@@ -7,17 +7,17 @@ for Claude Code works unchanged.
 import json
 import logging
 import os
-import signal
-import subprocess
-from contextlib import suppress
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from time import monotonic
-from typing import Any, NamedTuple
+from typing import Any
 
 from ....domain.hooks import CompactionEvent, CompactionEventKind, Listener, Veto
+from ...models.program_run import ProgramRun, run_program
 from ...settings.section import hide_keys
 from ...settings.settings import HookSettings
+from .background import Cancellation, TimeLimitError, run_in_thread
 from .event_sink import said_trigger
 
 _BLOCK_EXIT_CODE = 2
@@ -29,23 +29,13 @@ _ANSWER_FIELDS = frozenset({"instructions", "veto", "decision", "reason", "conti
 IGNORED_ANSWER_FIELDS = frozenset({"suppressOutput", "systemMessage", "hookSpecificOutput"})
 """Keys that coding agents understand, and that have no effect here."""
 MAX_OUTPUT_BYTES = 64 * 1024
-"""The limit of a program's output; of its errors only that much is shown."""
-MAX_ERROR_BYTES = 1024 * 1024
-"""The limit of what a program writes to its standard error, which is held in memory."""
-POLL_INTERVAL_S = 0.05
-"""How often to check whether a program has ended whose children keep its output open."""
+"""The limit of a program's output; one that writes more is killed."""
 
 logger = logging.getLogger("cutbank.hooks")
 
 
 class HookProcessError(Exception):
     """A failure of a program; the message is meant to follow the program's name."""
-
-
-class ProcessOutput(NamedTuple):
-    code: int
-    output: str
-    errors: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,10 +54,8 @@ class HookCommand:
         if event.moment not in self.on:
             return None
         try:
-            words = json.dumps(to_hook_input(event)).encode()
-            said = run_hook_program(self.command, words, self.time_limit_s)
             return self._read_answer(
-                said, may_answer=event.moment is CompactionEventKind.PRE_COMPACT
+                self._run(event), may_answer=event.moment is CompactionEventKind.PRE_COMPACT
             )
         except HookProcessError as error:
             # Without its arguments: they are the user's and may hold secrets.
@@ -80,18 +68,41 @@ class HookCommand:
             )
             return None
 
-    def _read_answer(self, said: ProcessOutput, *, may_answer: bool) -> Veto | None:
-        if may_answer and said.code == _BLOCK_EXIT_CODE:
-            answer = _make_veto(said.errors or said.output)
-        elif said.code != 0:
-            raise HookProcessError(_describe_failure(said))
+    def _run(self, event: CompactionEvent) -> ProgramRun:
+        """Run the program; raise HookProcessError if it cannot start, or exceeds a limit."""
+        words = json.dumps(to_hook_input(event)).encode()
+        start: Callable[[], Awaitable[ProgramRun] | ProgramRun] = partial(
+            run_program, self.command, words, max_output=MAX_OUTPUT_BYTES
+        )
+        try:
+            run = run_in_thread(start, "cutbank-hook", self.time_limit_s, Cancellation())
+        except TimeLimitError:
+            reason = f"took longer than {self.time_limit_s:g} s, and was killed"
+            raise HookProcessError(reason) from None
+        except (OSError, ValueError) as error:  # ValueError: a null byte in an argument
+            reason = (isinstance(error, OSError) and error.strerror) or str(error)
+            raise HookProcessError(f"cannot be started ({reason})") from None
+        if run.is_too_long:
+            raise HookProcessError(
+                f"said more than {MAX_OUTPUT_BYTES:,} bytes, which is more than is read"
+            )
+        return run
+
+    def _read_answer(self, run: ProgramRun, *, may_answer: bool) -> Veto | None:
+        output, errors = (
+            said.decode("utf-8", "replace").strip() for said in (run.output, run.errors)
+        )
+        if may_answer and run.status == _BLOCK_EXIT_CODE:
+            answer = _make_veto(errors or output)
+        elif run.status != 0:
+            raise HookProcessError(run.describe_end())
         elif not may_answer:
-            answer = Veto()
-        elif said.output.startswith("{"):
-            answer = _parse_answer(said.output)
+            return None
+        elif output.startswith("{"):
+            answer = _parse_answer(output)
         else:
             # As for coding agents' hooks, plain text is an instruction for the summary.
-            answer = Veto(instructions=said.output or None)
+            answer = Veto(instructions=output or None)
         if answer.veto is None:
             return answer if answer.instructions else None
         return Veto(veto=f"{Path(self.command[0]).name}: {answer.veto}")
@@ -156,86 +167,3 @@ def _parse_answer(output: str) -> Veto:
 
 def _make_veto(reason: str | None) -> Veto:
     return Veto(veto=(reason or "").strip()[:MAX_HOOK_REASON_CHARACTERS] or "it gave no reason")
-
-
-def _describe_failure(said: ProcessOutput) -> str:
-    if said.code < 0:
-        return f"was ended by signal {-said.code}"
-    last = said.errors.splitlines()[-1][:MAX_HOOK_REASON_CHARACTERS] if said.errors else ""
-    return f"exited with {said.code}" + (f" ({last})" if last else "")
-
-
-def run_hook_program(command: tuple[str, ...], words: bytes, time_limit_s: float) -> ProcessOutput:
-    """Run a program without a shell: write `words` to its input, and wait for its end.
-
-    Raises HookProcessError if it cannot be started, takes too long or writes too much.
-    """
-    deadline = monotonic() + time_limit_s
-    with _start(command) as process:
-        try:
-            output, errors = _communicate(process, words, deadline)
-            code = process.wait(max(0, deadline - monotonic()))
-        except subprocess.TimeoutExpired:
-            reason = f"took longer than {time_limit_s:g} s, and was killed"
-            raise HookProcessError(reason) from None
-        finally:
-            # Leave no process behind, even after an interrupt.
-            if process.poll() is None:
-                _kill(process)
-    _check_length(output, errors)
-    return ProcessOutput(code, _decode(output), _decode(errors[:MAX_OUTPUT_BYTES]))
-
-
-def _start(command: tuple[str, ...]) -> "subprocess.Popen[bytes]":
-    try:
-        return subprocess.Popen(  # noqa: S603 - the user named it
-            command,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            start_new_session=True,  # with its children in a group that can be killed
-        )
-    except (OSError, ValueError) as error:  # ValueError: a null byte in an argument
-        reason = error.strerror if isinstance(error, OSError) else str(error)
-        raise HookProcessError(f"cannot be started ({reason})") from None
-
-
-def _communicate(
-    process: "subprocess.Popen[bytes]", words: bytes, deadline: float
-) -> tuple[bytes, bytes]:
-    """Return its output and its errors, without waiting for children that outlive it."""
-    unsent: bytes | None = words
-    while True:
-        # Poll before reading, so that everything written before the end is read.
-        has_ended = process.poll() is not None
-        try:
-            return process.communicate(unsent, timeout=POLL_INTERVAL_S)
-        except subprocess.TimeoutExpired as waiting:
-            unsent = None  # it goes on with the rest
-            output, errors = waiting.output or b"", waiting.stderr or b""
-            _check_length(output, errors)
-            if has_ended:
-                return output, errors
-            if monotonic() > deadline:
-                raise
-
-
-def _check_length(output: bytes, errors: bytes) -> None:
-    if len(output) > MAX_OUTPUT_BYTES:
-        raise HookProcessError(
-            f"said more than {MAX_OUTPUT_BYTES:,} bytes, which is more than is read"
-        )
-    if len(errors) > MAX_ERROR_BYTES:
-        raise HookProcessError(f"wrote more than {MAX_ERROR_BYTES:,} bytes to its standard error")
-
-
-def _decode(content: bytes) -> str:
-    return content.decode("utf-8", "replace").strip()
-
-
-def _kill(process: "subprocess.Popen[bytes]") -> None:
-    # It was not waited for yet, so its process id is still its own. If it has just ended, macOS
-    # raises PermissionError.
-    with suppress(ProcessLookupError, PermissionError):
-        os.killpg(process.pid, signal.SIGKILL)
-    process.wait()

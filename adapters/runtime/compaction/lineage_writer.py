@@ -1,7 +1,7 @@
 """Records decisions on a lineage, each at the version on which it was decided."""
 
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import asdict
 from datetime import datetime, timedelta
 from typing import Any, TypeVar, cast
@@ -101,12 +101,10 @@ class LineageWriter:
 
     def activate(self, prepared: int | None, trigger: Trigger | None) -> int:
         """Serve the boundary that was prepared last; `prepared` demands that it is still that."""
-        with self._lock():
-            compaction = self._open_lineage()
+        with self._decide() as compaction:
             boundary = compaction.state.prepared if prepared is None else prepared
             compaction.activate(boundary, self.read_head(), trigger)
-            self._save(compaction)
-            return boundary
+        return boundary
 
     def drop(self, prepared: int, reason: str) -> bool:
         """Give up a prepared boundary; return False if others have served or replaced it."""
@@ -121,13 +119,10 @@ class LineageWriter:
 
     def revert(self) -> int:
         """Serve the boundary beneath the active one again; return the reverted boundary."""
-        with self._lock():
-            compaction = self._open_lineage()
+        with self._decide() as compaction:
             beneath = compaction.state.beneath
             below = self.reader.read_boundary(beneath)[0].previous if beneath else None
-            reverted = compaction.revert(self.read_head(), beneath=below or 0)
-            self._save(compaction)
-            return reverted
+            return compaction.revert(self.read_head(), beneath=below or 0)
 
     def record_boundary(
         self,
@@ -137,9 +132,8 @@ class LineageWriter:
         request_version: int,
     ) -> int:
         """Record boundary, summary and activation in one transaction; return the boundary."""
-        draft = written.draft
-        with self._lock():
-            compaction = self._open_lineage()
+        draft, keys = written.draft, list[AppendKey]()
+        with self._decide(keys) as compaction:
             leased_by = request_version if request.by is not None else None
             # Check before recording anything, since the stream cannot be rolled back.
             compaction.check_plan(planned.based_on, leased_by)
@@ -161,11 +155,9 @@ class LineageWriter:
                 activate_at=self.read_head() if request.activate else None,
                 leased_by=leased_by,
             )
-            keys = []
-            if request.idempotency_key:
-                keys = [AppendKey(compaction.id, request.idempotency_key, boundary, boundary)]
-            self._save(compaction, keys=keys)
-            return boundary
+            if key := request.idempotency_key:
+                keys.append(AppendKey(compaction.id, key, boundary, boundary))
+        return boundary
 
     def record_spent(
         self, request_version: int, written: AcceptedDraft, rule: str, why: str
@@ -222,11 +214,18 @@ class LineageWriter:
                     continue  # another process stored an event, so there is progress
                 return result
 
-    def _save(self, compaction: Compaction, keys: Sequence[AppendKey] = ()) -> None:
-        try:
-            self.store.save(compaction, keys=keys)
-        except IntegrityError as error:
-            raise StalePlanError("another process decided a boundary at the same time") from error
+    @contextmanager
+    def _decide(self, keys: Sequence[AppendKey] = ()) -> Iterator[Compaction]:
+        """Store what is decided in this context; raise StalePlanError if others were faster."""
+        with self._lock():
+            compaction = self._open_lineage()
+            yield compaction
+            try:
+                self.store.save(compaction, keys=keys)
+            except IntegrityError as error:
+                raise StalePlanError(
+                    "another process decided a boundary at the same time"
+                ) from error
 
     def _lock(self) -> AbstractContextManager[Any]:
         return self.store.lock_streams(self._id)

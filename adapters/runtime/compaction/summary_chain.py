@@ -1,14 +1,8 @@
 """Asks one summarizer after another until a draft passes the gate; the last one cannot fail."""
 
-import asyncio
-from collections.abc import Awaitable, Callable, Sequence
-from concurrent.futures import CancelledError, Future
-from concurrent.futures import TimeoutError as OutOfTimeError
-from contextlib import suppress
-from contextvars import copy_context
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
-from inspect import isawaitable
-from threading import Thread
+from functools import partial
 from time import monotonic
 from typing import Any
 
@@ -19,7 +13,7 @@ from ....domain.summaries.extractive import ExtractiveSummarizer
 from ....domain.summaries.simple_summarizers import ListingSummarizer, NoticeSummarizer
 from ....domain.summaries.summarizer import Draft, Material, Summarizer
 from ....domain.window import OnFailure
-from .background import Cancellation
+from .background import Cancellation, TimeLimitError, run_in_thread
 
 _MAX_PAUSE_S = 30.0
 
@@ -193,12 +187,13 @@ class SummaryChain:
             if isinstance(summarizer, ExtractiveSummarizer):
                 return summarizer.summarize(material)  # by rules, from the log: nothing to wait for
             try:
-                return run_summarizer(
-                    summarizer,
-                    material,
-                    time_limit_s=max(ends - monotonic(), 0.0),
-                    cancellation=cancellation,
-                )
+                limit_s = max(ends - monotonic(), 0.0)
+                write = partial(summarizer.summarize, material)
+                return run_in_thread(write, "cutbank-summary", limit_s, cancellation)
+            except TimeLimitError as error:
+                raise SummarizerFailedError(
+                    f"{summarizer.name} took longer than its {limit_s:.3g} seconds"
+                ) from error
             except SummarizerFailedError as error:
                 wait = max(min(pause, _MAX_PAUSE_S), error.retry_after_s or 0.0)
                 if not error.is_transient or tries >= self.retries:
@@ -222,88 +217,3 @@ def _make_correction(material: Material, error: RejectedSummaryError) -> str:
 def _to_one_line(error: Exception) -> str:
     words = " ".join(str(error).split())
     return words if isinstance(error, SummarizerFailedError) else f"{type(error).__name__}: {words}"
-
-
-_STOP_TIMEOUT_S = 5.0
-"""How long to wait until a stopped summarizer has closed its connections and programs."""
-
-
-def run_summarizer(
-    summarizer: Summarizer, material: Material, *, time_limit_s: float, cancellation: Cancellation
-) -> Draft:
-    """Return the summarizer's draft, or raise its error.
-
-    Raises SummarizerFailedError if it exceeds its time, CompactionCancelledError if it was stopped.
-    """
-    run = _Run(summarizer, material)
-    with cancellation.call_on_cancel(run.stop):
-        run.thread.start()
-        try:
-            return run.draft.result(time_limit_s)
-        except OutOfTimeError as error:
-            if run.draft.done():
-                raise  # a timeout of its own, not ours
-            raise SummarizerFailedError(
-                f"{summarizer.name} took longer than its {time_limit_s:.3g} seconds"
-            ) from error
-        except CancelledError:
-            cancellation.check()
-            raise SummarizerFailedError(f"{summarizer.name} gave up its work") from None
-        finally:
-            # Also after an interrupt: nothing will use this draft.
-            run.stop()
-
-
-class _Run:
-    """One call of a summarizer.
-
-    An event loop cannot be entered twice in one thread, and the caller's thread may run one, so
-    each call gets its own thread. A synchronous summarizer cannot be stopped: its daemon thread is
-    left behind. The thread gets the caller's context variables, so that traces nest correctly.
-    """
-
-    def __init__(self, summarizer: Summarizer, material: Material) -> None:
-        self.draft: Future[Draft] = Future()
-        self.thread = Thread(
-            target=copy_context().run,
-            args=(self._work, summarizer, material),
-            name="cutbank-summary",
-            daemon=True,
-        )
-        self._is_stopped = False
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._task: asyncio.Task[None] | None = None
-
-    def stop(self) -> None:
-        self._is_stopped = True
-        if self._loop is not None and self._task is not None:
-            with suppress(RuntimeError):  # it has just ended
-                self._loop.call_soon_threadsafe(self._task.cancel)
-            self.thread.join(_STOP_TIMEOUT_S)
-        self.draft.cancel()
-
-    def _work(self, summarizer: Summarizer, material: Material) -> None:
-        try:
-            promise = summarizer.summarize(material)
-            draft = asyncio.run(self._await_draft(promise)) if isawaitable(promise) else promise
-        except asyncio.CancelledError:
-            self.draft.cancel()
-        except BaseException as error:  # noqa: BLE001 - passed to the waiting thread
-            self._set_result(error)
-        else:
-            self._set_result(draft)
-
-    async def _await_draft(self, promise: Awaitable[Draft]) -> Draft:
-        self._task = asyncio.current_task()
-        self._loop = asyncio.get_running_loop()
-        # `stop` sets the flag before it looks for the loop, so at least one side sees the other.
-        if self._is_stopped and self._task is not None:
-            self._task.cancel()
-        return await promise
-
-    def _set_result(self, draft: Draft | BaseException) -> None:
-        with suppress(Exception):  # InvalidStateError: the draft is no longer awaited
-            if isinstance(draft, BaseException):
-                self.draft.set_exception(draft)
-            else:
-                self.draft.set_result(draft)
