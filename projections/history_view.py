@@ -84,7 +84,7 @@ class HistoryFold:
         sees: CallFilter = lambda _: True,
     ) -> None:
         self.effective_from = effective_from
-        self.reckoning = usage_tracker or ContextUsageTracker()
+        self.usage_tracker = usage_tracker or ContextUsageTracker()
         self._sees = sees
         self.boundary = boundary
         self.summary = summary
@@ -236,7 +236,7 @@ class HistoryFold:
                 since.append(entry)
             else:
                 break
-        self.reckoning.add_sample(
+        self.usage_tracker.add_sample(
             CallSample(
                 call,
                 new_entries=tuple(reversed(since)),
@@ -273,12 +273,12 @@ class HistoryFold:
     def measure_usage(self) -> ContextUsage:
         """Return how much of the context the view uses now."""
         gone = [entry for _, entry in self._gone]
-        return self.reckoning.measure_usage(tuple(self.entries.values()), self.request, gone)
+        return self.usage_tracker.measure_usage(tuple(self.entries.values()), self.request, gone)
 
     def list_sizes(self) -> tuple[int, ...]:
         """Return the tokens of each entry as it is now."""
-        return self.reckoning.list_sizes(
-            self.reckoning.find_calibration(), tuple(self.entries.values())
+        return self.usage_tracker.list_sizes(
+            self.usage_tracker.find_calibration(), tuple(self.entries.values())
         )
 
     @property

@@ -12,10 +12,11 @@ import subprocess
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryFile
 from time import monotonic
-from typing import Any, NamedTuple
+from typing import IO, Any, NamedTuple
 
-from ....domain.hooks import CompactionEvent, CompactionEventKind, Listener, Veto
+from ....domain.hooks import CompactionEvent, CompactionEventKind, HookAnswer, Listener
 from ...settings.section import hide_keys
 from ...settings.settings import HookSettings
 from .event_sink import said_trigger
@@ -62,7 +63,7 @@ class HookCommand:
     on: frozenset[CompactionEventKind] = frozenset({CompactionEventKind.PRE_COMPACT})
     time_limit_s: float = 10.0
 
-    def __call__(self, event: CompactionEvent) -> Veto | None:
+    def __call__(self, event: CompactionEvent) -> HookAnswer | None:
         if event.moment not in self.on:
             return None
         try:
@@ -82,21 +83,21 @@ class HookCommand:
             )
             return None
 
-    def _read_answer(self, said: ProcessOutput, *, may_answer: bool) -> Veto | None:
+    def _read_answer(self, said: ProcessOutput, *, may_answer: bool) -> HookAnswer | None:
         if may_answer and said.code == _BLOCK_EXIT_CODE:
             answer = _make_veto(said.errors or said.output)
         elif said.code != 0:
             raise HookProcessError(_describe_failure(said))
         elif not may_answer:
-            answer = Veto()
+            answer = HookAnswer()
         elif said.output.startswith("{"):
             answer = _parse_answer(said.output)
         else:
             # As for coding agents' hooks, plain text is an instruction for the summary.
-            answer = Veto(instructions=said.output or None)
+            answer = HookAnswer(instructions=said.output or None)
         if answer.veto is None:
             return answer if answer.instructions else None
-        return Veto(veto=f"{Path(self.command[0]).name}: {answer.veto}")
+        return HookAnswer(veto=f"{Path(self.command[0]).name}: {answer.veto}")
 
 
 def make_hook_commands(settings: HookSettings) -> list[Listener]:
@@ -134,7 +135,7 @@ def _current_folder() -> str | None:
         return None
 
 
-def _parse_answer(output: str) -> Veto:
+def _parse_answer(output: str) -> HookAnswer:
     try:
         answer = json.loads(output)
     except (ValueError, RecursionError) as error:
@@ -153,11 +154,13 @@ def _parse_answer(output: str) -> Veto:
         return _make_veto(answer.get("stopReason"))
     if answer.get("veto") is not None:
         return _make_veto(answer["veto"])
-    return Veto(instructions=(answer.get("instructions") or "").strip())
+    return HookAnswer(instructions=(answer.get("instructions") or "").strip())
 
 
-def _make_veto(reason: str | None) -> Veto:
-    return Veto(veto=(reason or "").strip()[:MAX_HOOK_REASON_CHARACTERS] or "it gave no reason")
+def _make_veto(reason: str | None) -> HookAnswer:
+    return HookAnswer(
+        veto=(reason or "").strip()[:MAX_HOOK_REASON_CHARACTERS] or "it gave no reason"
+    )
 
 
 def _describe_failure(said: ProcessOutput) -> str:
@@ -173,9 +176,14 @@ def run_hook_program(command: tuple[str, ...], words: bytes, time_limit_s: float
     Raises HookProcessError if it cannot be started, takes too long or writes too much.
     """
     deadline = monotonic() + time_limit_s
-    with _start(command) as process:
+    # A file, since a pipe would have to be written to while the output is read.
+    with TemporaryFile() as told:
+        told.write(words)
+        told.seek(0)
+        process = _start(command, told)
+    with process:
         try:
-            output, errors = _communicate(process, words, deadline)
+            output, errors = _communicate(process, deadline)
             code = process.wait(max(0, deadline - monotonic()))
         except subprocess.TimeoutExpired:
             reason = f"took longer than {time_limit_s:g} s, and was killed"
@@ -188,11 +196,11 @@ def run_hook_program(command: tuple[str, ...], words: bytes, time_limit_s: float
     return ProcessOutput(code, _decode(output), _decode(errors[:MAX_OUTPUT_BYTES]))
 
 
-def _start(command: tuple[str, ...]) -> "subprocess.Popen[bytes]":
+def _start(command: tuple[str, ...], told: IO[bytes]) -> "subprocess.Popen[bytes]":
     try:
         return subprocess.Popen(  # noqa: S603 - the user named it
             command,
-            stdin=subprocess.PIPE,
+            stdin=told,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             start_new_session=True,  # with its children in a group that can be killed
@@ -202,18 +210,14 @@ def _start(command: tuple[str, ...]) -> "subprocess.Popen[bytes]":
         raise HookProcessError(f"cannot be started ({reason})") from None
 
 
-def _communicate(
-    process: "subprocess.Popen[bytes]", words: bytes, deadline: float
-) -> tuple[bytes, bytes]:
+def _communicate(process: "subprocess.Popen[bytes]", deadline: float) -> tuple[bytes, bytes]:
     """Return its output and its errors, without waiting for children that outlive it."""
-    unsent: bytes | None = words
     while True:
         # Poll before reading, so that everything written before the end is read.
         has_ended = process.poll() is not None
         try:
-            return process.communicate(unsent, timeout=POLL_INTERVAL_S)
+            return process.communicate(timeout=POLL_INTERVAL_S)
         except subprocess.TimeoutExpired as waiting:
-            unsent = None  # it goes on with the rest
             output, errors = waiting.output or b"", waiting.stderr or b""
             _check_length(output, errors)
             if has_ended:
