@@ -11,6 +11,7 @@ from ...domain.policies.catalog import (
     POLICIES,
     build_with_preset,
     find_alias,
+    find_original,
     make_unknown_policy_error,
 )
 from ...domain.policies.contract import find_shape_faults
@@ -49,9 +50,17 @@ def get_policy(name: str, /, **settings: Any) -> Policy:
 
 def restore_policy(name: str, recorded: Mapping[str, Any]) -> Policy:
     """Return the policy of a recorded request, without the fields that it no longer has."""
-    policy = find_policy_class(name)
+    policy = find_original(find_policy_class(name), _find_recorded_preset(recorded))
     known = {key: one for key, one in recorded.items() if key in policy.__dataclass_fields__}
     return configure_policy(policy, {}, known)
+
+
+def _find_recorded_preset(recorded: Mapping[str, Any]) -> str:
+    """Return the preset of a recorded request; older ones recorded each difference by itself."""
+    if recorded.get("unit", "reckoned") == "reckoned":
+        return str(recorded.get("preset", ""))
+    is_later = recorded.get("fires_at") == ">=" or recorded.get("forced_cut") == "latest"
+    return "later" if is_later else "as_shipped"
 
 
 def find_policy_class(name: str) -> type[Policy]:

@@ -159,10 +159,10 @@ class PolicyDecider:
         )
 
     def _is_due(self, fold: ReplayFold, call: RecordedCall) -> bool:
-        if self._quiet_below is not None and fold.tokens <= self._quiet_below:
-            return False
         try:
             with self._naming_policy(call):
+                if self._quiet_below is not None and fold.tokens <= self._quiet_below:
+                    return False
                 return is_due(self.terms.policy, self._make_window(fold, Trigger.THRESHOLD))
         except NothingToCompactError:
             return True  # it is due; the compaction itself reports that nothing can leave

@@ -7,9 +7,11 @@ from typing import Any, ClassVar
 import pytest
 from every_policy import every_name
 
-from cutbank import InvalidSettingError, ScoredPruning, Window, get_policy, setting
+from cutbank import InvalidSettingError, Pi, ScoredPruning, Window, get_policy, setting
 from cutbank.adapters.settings.policy_catalog import restore_policy
 from cutbank.domain.policies.policy import configure_policy
+from cutbank.domain.policies.reference.klaude_code import KlaudeLater
+from cutbank.domain.policies.reference.pi_mono import PiAsShipped
 
 REFUSED = """
 scored-pruning compaction_threshold=0 | compaction_threshold cannot be 0.0; it takes a fraction
@@ -94,6 +96,10 @@ def test_a_policy_is_restored_from_a_record_of_before() -> None:
     for name in every_name():
         policy = get_policy(name)
         assert restore_policy(policy.name, {**asdict(policy), "rounding": "up"}) == policy
+    earlier = {"keep_tokens": 5, "unit": "code-points", "counts": "reported", "fires_at": ">="}
+    assert restore_policy("reserve-headroom", earlier) == KlaudeLater(keep_tokens=5)
+    assert restore_policy("pi", {"keep_tokens": 5, "unit": "utf-16"}) == PiAsShipped(keep_tokens=5)
+    assert restore_policy("pi", {"keep_tokens": 5, "unit": "reckoned"}) == Pi(keep_tokens=5)
 
 
 def test_a_setting_at_the_bound_is_accepted() -> None:
