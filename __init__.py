@@ -86,7 +86,7 @@ if TYPE_CHECKING:
     from .domain.errors import UnknownFieldError as UnknownFieldError
     from .domain.hooks import CompactionEvent as CompactionEvent
     from .domain.hooks import CompactionEventKind as CompactionEventKind
-    from .domain.hooks import Veto as Veto
+    from .domain.hooks import HookAnswer as HookAnswer
     from .domain.idle_rules import IdleRules as IdleRules
     from .domain.item import Item as Item
     from .domain.models import ModelFacts as ModelFacts
@@ -164,7 +164,7 @@ _NAMES = {
         "RejectedSummaryError SessionClosedError StalePlanError StorageError "
         "SummarizerFailedError UnknownFieldError"
     ),
-    "domain.hooks": "CompactionEvent CompactionEventKind Veto",
+    "domain.hooks": "CompactionEvent CompactionEventKind HookAnswer",
     "domain.idle_rules": "IdleRules",
     "domain.item": "Item",
     "domain.models": "ModelFacts ModelOverride Prices",
@@ -220,6 +220,7 @@ __all__ = [
     "ExtractiveSummarizer",
     "FileReport",
     "HistoryView",
+    "HookAnswer",
     "IdleRules",
     "IdleScheduler",
     "ImportFileError",
@@ -272,7 +273,6 @@ __all__ = [
     "Trigger",
     "UnknownFieldError",
     "Usage",
-    "Veto",
     "ViewDiff",
     "Window",
     "audit",

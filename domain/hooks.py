@@ -97,7 +97,7 @@ class CompactionEvent:
 
 
 @dataclass(frozen=True, slots=True)
-class Veto:
+class HookAnswer:
     """A listener's answer to `pre_compact`; answers to other events are ignored."""
 
     instructions: str | None = None
@@ -106,7 +106,7 @@ class Veto:
     """Why the session must not be compacted now."""
 
 
-Listener = Callable[[CompactionEvent], Veto | None]
+Listener = Callable[[CompactionEvent], HookAnswer | None]
 """Receives every event in the thread that compacts; its exceptions are only logged."""
 
 

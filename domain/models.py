@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from .session_events import Usage
 
@@ -58,11 +58,6 @@ class ModelOverride:
     cache_read_usd: float | None = None
     cache_write_usd: float | None = None
     output_usd: float | None = None
-
-    @property
-    def has_prices(self) -> bool:
-        prices = (self.input_usd, self.cache_read_usd, self.cache_write_usd, self.output_usd)
-        return any(price is not None for price in prices)
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,23 +114,19 @@ class ModelFacts:
         output price are.
         """
         prices = self.prices
-        if override.has_prices:
-            known = self.find_prices(0)
-            dollars_in = _prefer_override(override.input_usd, known.input if known else None)
-            dollars_out = _prefer_override(override.output_usd, known.output if known else None)
-            prices = ()
-            if dollars_in is not None and dollars_out is not None:
-                read = _prefer_override(
-                    override.cache_read_usd, known.cache_read if known else None
-                )
-                write = _prefer_override(
-                    override.cache_write_usd, known.cache_write if known else None
-                )
-                # A corrected write price applies to all writes.
-                write_1h = (
-                    known.cache_write_1h if known and override.cache_write_usd is None else None
-                )
-                prices = (Prices(dollars_in, dollars_out, read, write, write_1h),)
+        dollars = {
+            "input": override.input_usd,
+            "output": override.output_usd,
+            "cache_read": override.cache_read_usd,
+            "cache_write": override.cache_write_usd,
+        }
+        given: dict[str, Any] = {name: usd for name, usd in dollars.items() if usd is not None}
+        if "cache_write" in given:
+            given["cache_write_1h"] = None  # a corrected price applies to all writes
+        if given and (known := self.find_prices(0)) is not None:
+            prices = (replace(known, **given),)
+        elif given:
+            prices = (Prices(**given),) if {"input", "output"} <= given.keys() else ()
         return replace(
             self,
             context=override.context or self.context,
@@ -151,10 +142,6 @@ class ModelFacts:
     def _reserved_tokens(self) -> int:
         """Tokens of the window that a prompt may not use."""
         return 0 if self.context is None or self.prompt is None else self.context - self.prompt
-
-
-def _prefer_override(said: float | None, known: float | None) -> float | None:
-    return known if said is None else said
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,8 +22,11 @@ from .overflow_wordings import (
     WEAK_WORDINGS,
 )
 
-_STATUS = {"status_code", "statuscode", "http_status", "httpstatuscode", "raw_status_code"}
-_CODES = {"code", "type", "status", "reason", "error_type", "error_code", "__type", "errortype"}
+_CODES = {
+    "status_code", "statuscode", "http_status", "httpstatuscode", "raw_status_code",
+    "code", "type", "status", "reason", "error_type", "error_code", "__type", "errortype",
+}  # fmt: skip
+_STATUS = re.compile(r"[1-5]\d\d", re.ASCII)
 _PARTS = {
     "message", "msg", "error_message", "errormessage", "title",
     "body", "content", "data", "detail", "details", "error", "errors", "metadata", "param",
@@ -199,32 +202,13 @@ class Evidence:
         name = key.lower() if isinstance(key, str) else ""
         if name in _COUNTS and isinstance(part, int):
             self.numbers[_COUNTS[name]] = part
-        elif name in _STATUS or name in _CODES:
-            self._take_code(name, part, depth)
-        elif name in _PARTS:
+        elif name in _CODES and isinstance(part, int | str) and " " not in str(part).strip():
+            code = str(part).strip().rpartition("#")[2].lower()[:200]
+            self.codes.add(code)
+            if _STATUS.fullmatch(code):
+                self.statuses.add(int(code))
+        elif name in _CODES or name in _PARTS:
             self.look_at(part, depth + 1)
-
-    def _take_code(self, name: str, part: object, depth: int) -> None:
-        match part:
-            case bool():
-                return
-            case int():
-                self._take_number(part)
-            case str() if part.isdecimal() and part.isascii() and len(part) < 9:
-                self._take_number(int(part))
-            case str() if " " in part.strip():
-                self.look_at(part, depth + 1)
-            case str():
-                self.codes.add(part.strip().rpartition("#")[2].lower()[:200])
-            case Mapping() | list() if name not in _STATUS:
-                self.look_at(part, depth + 1)
-            case _:
-                return
-
-    def _take_number(self, number: int) -> None:
-        if 100 <= number < 600:
-            self.statuses.add(number)
-        self.codes.add(str(number))
 
     def _take_text(self, text: str, depth: int) -> None:
         text = text[:_MAX_TEXT_CHARS]

@@ -62,17 +62,9 @@ class Pricing:
         return self.before - self.after
 
     @property
-    def uncached_tokens(self) -> int:
-        return self.after - self._cached_tokens
-
-    @property
     def cache_tokens_lost(self) -> int:
         """Tokens that the next call has to write, beyond those it would have written anyway."""
-        return max(0, self._tokens_rewritten)
-
-    @property
-    def is_priced(self) -> bool:
-        return self._find_prices(self.before) is not None and self.summary_usd is not None
+        return max(0, self._uncached_after - self._uncached_before)
 
     @property
     def saved_per_call_usd(self) -> float | None:
@@ -132,13 +124,12 @@ class Pricing:
         return None if self._compute_net(calls) is None else self._pays_off(calls)
 
     @property
-    def _cached_tokens(self) -> int:
-        return max(0, min(self.unchanged, self.cached, self.before, self.after))
+    def _uncached_before(self) -> int:
+        return self.before - min(self.cached, self.before)
 
     @property
-    def _tokens_rewritten(self) -> int:
-        """Tokens that are written again in addition to what would have been written anyway."""
-        return self.uncached_tokens - (self.before - min(self.cached, self.before))
+    def _uncached_after(self) -> int:
+        return self.after - max(0, min(self.unchanged, self.cached, self.before, self.after))
 
     @property
     def _first_call_extra(self) -> float | None:
@@ -146,9 +137,8 @@ class Pricing:
         before, after = self._find_prices(self.before), self._find_prices(self.after)
         if before is None or after is None:
             return None
-        cached = min(self.cached, self.before)
-        as_it_is = (self.before - cached) * (before.write_price - before.read_price)
-        compacted = self.uncached_tokens * (after.write_price - after.read_price)
+        as_it_is = self._uncached_before * (before.write_price - before.read_price)
+        compacted = self._uncached_after * (after.write_price - after.read_price)
         return (compacted - as_it_is) / PRICED_TOKENS
 
     def _compute_saving(self, calls: int) -> float | None:
@@ -179,10 +169,17 @@ def describe_pricing(pricing: Pricing) -> tuple[str, ...]:
     calls = _format_calls(pricing.expected_calls)
     smaller = f"each prompt is {pricing.tokens_saved:,} tokens smaller"
     lost = f"{pricing.cache_tokens_lost:,} more tokens are in no cache at the next call"
-    if not (model and prices) or saves is None or breaks is None or per_call is None:
-        return (smaller, lost, _explain_no_prices(model))
+    if model is None:
+        return (smaller, lost, "no model is known, so there is no price: tokens only")
+    if prices is None or saves is None or breaks is None or per_call is None:
+        return (smaller, lost, f"prices of {model.name} are not known: tokens only")
+    at = f" at {model.provider}" if model.provider else ""
     lines = [
-        _describe_model(model, prices),
+        (
+            f"{model.name}{at}, for a million tokens: ${prices.input:g} in, "
+            f"${prices.read_price:g} from the cache, ${prices.write_price:g} into it, "
+            f"${prices.output:g} out"
+        ),
         f"{smaller}: {format_dollars(per_call)} a call, {format_dollars(saves)} over {calls}",
         f"{lost}: {format_dollars(breaks)}",
     ]
@@ -200,21 +197,6 @@ def format_dollars(amount: float) -> str:
     if size < 0.0001:
         return "less than $0.0001"
     return f"{sign}${size:,.2f}" if size >= 1 else f"{sign}${size:.4f}"
-
-
-def _describe_model(model: ModelFacts, prices: Prices) -> str:
-    at = f" at {model.provider}" if model.provider else ""
-    return (
-        f"{model.name}{at}, for a million tokens: ${prices.input:g} in, "
-        f"${prices.read_price:g} from the "
-        f"cache, ${prices.write_price:g} into it, ${prices.output:g} out"
-    )
-
-
-def _explain_no_prices(model: ModelFacts | None) -> str:
-    if model is None:
-        return "no model is known, so there is no price: tokens only"
-    return f"prices of {model.name} are not known: tokens only"
 
 
 def _describe_summary_call(pricing: Pricing) -> str:

@@ -46,7 +46,7 @@ def _count_media(media: Media | None) -> int:
 ReadablePiece = str | Media
 
 
-class Counter(Protocol):
+class TokenCounter(Protocol):
     """Counts tokens; the same input always has the same count."""
 
     @property

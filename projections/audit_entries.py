@@ -78,7 +78,7 @@ class AuditedBlock:
 
 
 @dataclass(frozen=True)
-class ModelCallEntry:
+class AuditedCall:
     """A call of a model, placed right after the last block that it saw."""
 
     call: RecordedCall
@@ -86,6 +86,8 @@ class ModelCallEntry:
     """The record of the call; None if the source has only the answer."""
     lineage: str
     shown: SentView
+    view: HistoryView | None = None
+    """What the model was sent; None if that cannot be rebuilt, and in a list of calls."""
 
     @property
     def number(self) -> int | None:
@@ -113,14 +115,6 @@ class ModelCallEntry:
         if self.reported is not None and self.reported.context:
             return PromptSize(self.reported.context, SizeBasis.REPORTED)
         return PromptSize(self.shown.tokens, SizeBasis.ESTIMATED)
-
-
-@dataclass(frozen=True)
-class AuditedCall(ModelCallEntry):
-    """One call of a model, with the view that it was sent."""
-
-    view: HistoryView | None
-    """What the model was sent; None if that cannot be rebuilt."""
 
     @property
     def request_format(self) -> str | None:
@@ -166,7 +160,7 @@ class AuditedDecision:
     event: Event
 
 
-AuditEntry = AuditedBlock | ModelCallEntry | AuditedEvent | AuditedDecision
+AuditEntry = AuditedBlock | AuditedCall | AuditedEvent | AuditedDecision
 
 
 def place_decisions(decisions: Iterable[Event], position: int) -> Iterator[AuditedDecision]:

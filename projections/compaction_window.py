@@ -43,7 +43,7 @@ def make_window(
                 make_items,
                 view.entries,
                 tuple(recalled_entries),
-                sizes=partial(history.reckoning.list_sizes, use.calibration, view.entries),
+                sizes=partial(history.usage_tracker.list_sizes, use.calibration, view.entries),
                 open_calls=frozenset(history.open_calls),
                 pinned=history.pinned,
                 broken_off=dict(history.broken_off),

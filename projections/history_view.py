@@ -84,7 +84,7 @@ class HistoryFold:
         sees: CallFilter = lambda _: True,
     ) -> None:
         self.effective_from = effective_from
-        self.reckoning = usage_tracker or ContextUsageTracker()
+        self.usage_tracker = usage_tracker or ContextUsageTracker()
         self._sees = sees
         self.boundary = boundary
         self.summary = summary
@@ -236,7 +236,7 @@ class HistoryFold:
                 since.append(entry)
             else:
                 break
-        self.reckoning.add_sample(
+        self.usage_tracker.add_sample(
             CallSample(
                 call,
                 new_entries=tuple(reversed(since)),
@@ -271,7 +271,7 @@ class HistoryFold:
     def measure_usage(self) -> ContextUsage:
         """Return how much of the context the view uses now."""
         gone = [entry for _, entry in self._gone]
-        return self.reckoning.measure_usage(tuple(self.entries.values()), self.request, gone)
+        return self.usage_tracker.measure_usage(tuple(self.entries.values()), self.request, gone)
 
     @property
     def request(self) -> RequestOverhead:

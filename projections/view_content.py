@@ -16,7 +16,7 @@ from ..domain.event import Event
 from ..domain.session_events import RequestSettingsSet, SystemPromptSet, ToolsSet
 from ..domain.token_estimate import (
     CharacterEstimate,
-    Counter,
+    TokenCounter,
     estimate_text,
     has_media,
     iter_pieces,
@@ -187,9 +187,9 @@ class TokenCounts:
     disk, because counting a view again takes less time than reading them.
     """
 
-    def __init__(self, counter: Counter | None = None) -> None:
+    def __init__(self, counter: TokenCounter | None = None) -> None:
         self.is_estimate = counter is None
-        self.counter: Counter = counter or CharacterEstimate()
+        self.counter: TokenCounter = counter or CharacterEstimate()
         self._counts: dict[object, int] = {}
 
     def count_entry(self, entry: ViewEntry, rule: ImageRule) -> _EntrySize:

@@ -22,7 +22,7 @@ from ...domain.blocks import AnyBlock
 from ...domain.counting.estimators import ESTIMATORS
 from ...domain.counting.images import count_media_tokens, find_image_rule
 from ...domain.errors import InvalidSettingError, NotFoundError
-from ...domain.token_estimate import CharacterEstimate, Counter, iter_pieces
+from ...domain.token_estimate import CharacterEstimate, TokenCounter, iter_pieces
 
 VOCABULARIES = ("o200k_base", "cl100k_base")
 MAX_STRETCH_CHARACTERS = 65_536
@@ -140,7 +140,7 @@ def _read(path: Path) -> bytes | None:
         return None
 
 
-def get_counter(name: str, model: str | None = None) -> Counter:
+def get_counter(name: str, model: str | None = None) -> TokenCounter:
     """Return the counter of that name; `model` decides how images are counted.
 
     Raises NotFoundError if its vocabulary is not on this machine.

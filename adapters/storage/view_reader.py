@@ -252,7 +252,7 @@ class ViewReader:
             digest,
             in_effect.effective_from if active else 0,
             usage_tracker=ContextUsageTracker(
-                self.store.tally, partial(self._read_earlier, in_effect)
+                self.store.token_counts, partial(self._read_earlier, in_effect)
             ),
             sees=self._make_visibility(in_effect, sees_from),
         )

@@ -37,7 +37,17 @@ def build_with_preset(
     if preset and preset not in presets:
         known = ", ".join(f"@{name}" for name in presets) or "none"
         raise InvalidSettingError(f"{policy_class.name} has no preset @{preset}; it has {known}")
-    return configure_policy(policy_class, settings, presets.get(preset, {}))
+    original = find_original(policy_class, preset)
+    return configure_policy(original, settings, presets.get(preset, {}))
+
+
+def find_original(policy_class: type[Policy], preset: str) -> type[Policy]:
+    """Return the class that answers as an original program did, or else the policy itself."""
+    if not preset:
+        return policy_class
+    from .reference.originals import ORIGINALS  # noqa: PLC0415 - only who names a preset pays for it
+
+    return ORIGINALS.get((policy_class, preset), policy_class)
 
 
 def make_unknown_policy_error(

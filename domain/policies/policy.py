@@ -2,12 +2,12 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, replace
-from enum import StrEnum
 from types import MappingProxyType
 from typing import Any, ClassVar, Protocol, TypeVar
 
 from pydantic import ValidationError
 
+from ..blocks import Block
 from ..compaction_events import Trigger
 from ..context_limit import PruningResult, Utilization
 from ..errors import InvalidSettingError, NothingToCompactError
@@ -20,8 +20,8 @@ class Policy(Protocol):
     """When, where and what to compact.
 
     Implementations are frozen dataclasses. Each field is a setting: an int, float, bool or str, or
-    one of these or None, declared by `setting(...)`; or it is a `quirk`. `__post_init__` calls
-    `check_settings`, and raises `make_setting_error` for settings that contradict each other.
+    one of these or None, declared by `setting(...)`. `__post_init__` calls `check_settings`, and
+    raises `make_setting_error` for settings that contradict each other.
 
     Optional methods:
 
@@ -30,11 +30,10 @@ class Policy(Protocol):
     * `find_warning(window)`: the utilization if listeners are to be warned, or None; also called
       before each call.
     * `describe_pruning(window, gone)`: what a pruning removed.
-    * `quiet_below(limit)`: the most tokens in use at which it does nothing, if tokens alone decide;
-      replays are faster with it.
 
-    Optional class variables: `alias`, the program it comes from; `source`, the document; and
-    `presets`, settings by name, such as `@as_shipped`.
+    Optional class variables: `alias`, the program it comes from; `source`, the document;
+    `presets`, settings by name, such as `@as_shipped`; and `fires_by_tokens`, whether the tokens in
+    use and the limit alone decide that it fires, which makes replays faster.
     """
 
     name: ClassVar[str]
@@ -52,12 +51,13 @@ def is_due(policy: Policy, window: Window) -> bool:
 
 
 def quiet_below(policy: Policy, limit: int) -> int | None:
-    """Return the most tokens in use at which the policy does nothing.
-
-    None if it looks at more than the tokens in use and the sizes, kinds and messages of blocks.
-    """
-    most: Callable[[int], int | None] | None = getattr(policy, "quiet_below", None)
-    return most(limit) if most else None
+    """Return the most tokens in use at which the policy does nothing; None if more decides."""
+    if not getattr(policy, "fires_by_tokens", False):
+        return None
+    # A block that is larger than all limits, so that none of the tokens in use are the request's.
+    block = Item(position=1, block=Block.user(""), turn=1, tokens=2**60)
+    threshold = find_threshold(policy, Window((block,), 1, limit))
+    return None if threshold is None else threshold - 1
 
 
 def find_warning(policy: Policy, window: Window) -> Utilization | None:
@@ -84,10 +84,9 @@ def share_setting(default: float, *, help: str) -> Any:  # noqa: A002
     return setting(default, help=help, unit="of the limit", least=0, most=1)
 
 
-def quirk(default: Any) -> Any:
-    """Declare what only presets change, so that a policy answers as the original program did."""
-    default = str(default) if isinstance(default, StrEnum) else default
-    return field(default=default, metadata={QUIRK: True})
+def quirk(preset: str) -> Any:
+    """Declare the field by which a request records that it follows an original program."""
+    return field(default=preset, metadata={QUIRK: True})
 
 
 def get_presets(policy: Policy | type[Policy]) -> Mapping[str, Mapping[str, Any]]:
@@ -95,9 +94,6 @@ def get_presets(policy: Policy | type[Policy]) -> Mapping[str, Mapping[str, Any]
 
 
 _PolicyT = TypeVar("_PolicyT", bound=Policy)
-
-NEVER_FIRES = 2**62
-"""More tokens than any context has: `quiet_below` of a policy that never fires."""
 
 
 def configure_policy(

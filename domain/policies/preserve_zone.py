@@ -1,59 +1,24 @@
 """Past 80% full, keep the newest 40% of the context word for word and summarize the rest."""
 
-from bisect import bisect_right
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 from ..blocks import Kind
 from ..compaction_events import Trigger, Trim
-from ..counting.estimators import (
-    GOAT_ESTIMATOR,
-    Estimator,
-    SizeUnit,
-    configure_estimator,
-    measure_length,
-)
 from ..errors import NothingToCompactError
 from ..item import Item
-from ..messages import find_message_end, find_message_start, find_role, iter_message_spans_back
+from ..messages import find_message_end, find_message_start, find_role
 from ..settings import setting
 from ..summaries.templates import ClaudeSdkTemplate
 from ..trims import iter_shortened_results
 from ..window import OnFailure, Plan, Window, find_budget_index
-from .policy import (
-    NEVER_FIRES,
-    check_settings,
-    make_setting_error,
-    quirk,
-    share_setting,
-    token_setting,
-)
+from .policy import check_settings, make_setting_error, share_setting, token_setting
 
 _CRITICAL_SHARE = 0.95
 """The share of the limit whose use is called critical."""
 PRUNED_CHARACTERS = 200
 """Characters that are shown of a shortened result."""
-
-
-class ContextBudget(NamedTuple):
-    """A model's context limit and the tokens that use it."""
-
-    limit: int
-    system_tokens: int
-    message_tokens: int
-    max_output_tokens: int
-    """Tokens that are kept free for an answer, and so count as used."""
-
-    @property
-    def used_tokens(self) -> int:
-        return self.system_tokens + self.message_tokens + self.max_output_tokens
-
-    @property
-    def utilization(self) -> float:
-        """The share of the limit that is used; 1 for a limit of 0."""
-        return self.used_tokens / self.limit if self.limit > 0 else 1.0
 
 
 @dataclass(frozen=True)
@@ -67,15 +32,10 @@ class PreserveZone:
     name: ClassVar[str] = "preserve-zone"
     alias: ClassVar[str] = "claude-sdk"
     source: ClassVar[str] = "jack-phare/goat, Spec 09: Context & Compaction"
-    presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
-        "as_shipped": {
-            "unit": "bytes",
-            "keeps_newest": True,
-            "steps_back": True,
-            "prune_gain": 0.0,
-            "shows_calls": False,
-        }
-    }
+    presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {"as_shipped": {}}
+    template: ClassVar[ClaudeSdkTemplate] = ClaudeSdkTemplate()
+    prune_gain: ClassVar[float] = 0.1
+    """The share of the tokens in use that shortening old results must save."""
 
     threshold: float = share_setting(0.80, help="more than this part in use fires")
     preserve_ratio: float = share_setting(0.40, help="this part of the newest is kept")
@@ -91,13 +51,6 @@ class PreserveZone:
         10, unit="messages", help="the newest are never shortened; less than 0 is 0"
     )
 
-    # What the presets change.
-    prune_gain: float = quirk(0.1)
-    unit: str = quirk(SizeUnit.RECKONED)
-    keeps_newest: bool = quirk(False)
-    steps_back: bool = quirk(False)
-    shows_calls: bool = quirk(True)
-
     def __post_init__(self) -> None:
         check_settings(self)
         if self.preserve_ratio >= self.threshold > 0:
@@ -111,55 +64,43 @@ class PreserveZone:
     def fires(self, window: Window) -> bool:
         """Check whether there is something to do unprompted; never if no limit is known."""
         return window.limit > 0 and (
-            self.should_compact(self.measure_budget(window)) or self._is_pruning_worthwhile(window)
+            self.should_compact(self.measure_utilization(window))
+            or self._is_pruning_worthwhile(window)
         )
 
-    def quiet_below(self, limit: int) -> int | None:
-        """Return the most tokens in use that do not fire; None if texts are measured or cut."""
-        if self.estimator is not None or self.prune_over is not None:
-            return None
-        if limit <= 0:
-            return NEVER_FIRES
-        # Within one step of the float next to the threshold, whichever way it was rounded.
-        most, answer = int(self.threshold * limit), self.max_output_tokens
-        near = (most + 1 - answer, most - answer, most - 1 - answer)
-        return next(n for n in near if not self.should_compact(ContextBudget(limit, 0, n, answer)))
+    @property
+    def fires_by_tokens(self) -> bool:
+        return self.prune_over is None
 
-    def measure_budget(
-        self, window: Window, sizes: Sequence[tuple[int, int]] | None = None
-    ) -> ContextBudget:
-        """Return the tokens in use; the store counts the system prompt as a message."""
-        if self.estimator is None:
-            return ContextBudget(window.limit, 0, window.used_tokens, self.max_output_tokens)
-        sizes = self._measure_messages(window.items) if sizes is None else sizes
-        system = self.estimator.count_text(window.system_prompt)
-        total = sum(tokens for _, tokens in sizes)
-        if window.summary is not None:  # it counts as a message
-            total += self.estimator.count_text(window.summary.text) + self.estimator.extra_tokens
-        return ContextBudget(window.limit, system, total, self.max_output_tokens)
+    def measure_utilization(self, window: Window) -> float:
+        """Return the share of the limit that is used, also by the answer; 1 for a limit of 0."""
+        used = self.count_in_use(window) + self.max_output_tokens
+        return used / window.limit if window.limit > 0 else 1.0
 
-    def should_compact(self, budget: ContextBudget) -> bool:
-        return budget.utilization > self.threshold
+    def count_in_use(self, window: Window) -> int:
+        return window.used_tokens
 
-    def must_compact(self, budget: ContextBudget) -> bool:
-        return budget.utilization > max(_CRITICAL_SHARE, self.threshold)
+    def should_compact(self, utilization: float) -> bool:
+        return utilization > self.threshold
+
+    def must_compact(self, utilization: float) -> bool:
+        return utilization > max(_CRITICAL_SHARE, self.threshold)
 
     # Where
 
     def plan(self, window: Window) -> Plan | None:
-        sizes = self._measure_messages(window.items)
-        budget = self.measure_budget(window, sizes)
-        is_due = window.limit > 0 and self.should_compact(budget)
+        utilization = self.measure_utilization(window)
+        is_due = window.limit > 0 and self.should_compact(utilization)
         if window.trigger is Trigger.THRESHOLD and not is_due:
             is_pruned = window.limit > 0 and self._is_pruning_worthwhile(window)
             return self._plan_pruning(window) if is_pruned else None
-        items, split = window.open_to_cut, self.find_split(window, sizes)
+        items, split = window.open_to_cut, self.find_split(window)
         if split:
             return Plan(
                 cut=items[split].position if split < len(items) else items[-1].position + 1,
-                reason=self._write_reason(window, budget),
+                reason=self._write_reason(window, utilization),
                 summary_tokens=self.max_summary_tokens,
-                template=ClaudeSdkTemplate(shows_calls=self.shows_calls),
+                template=self.template,
                 on_failure=OnFailure.NOTICE,
             )
         if pruning := self._plan_pruning(window):
@@ -173,47 +114,15 @@ class PreserveZone:
     def compute_preserve_budget(self, limit: int) -> int:
         return int(limit * self.preserve_ratio)
 
-    def find_split(self, window: Window, sizes: Sequence[tuple[int, int]] | None = None) -> int:
+    def find_split(self, window: Window) -> int:
         """Return the index of the first item to keep, by the document's walk; 0 if all fits."""
-        items = window.open_to_cut
-        sizes = self._measure_messages(window.items) if sizes is None else sizes
-        exceeding = self._find_exceeding_item(window, sizes)
-        if exceeding is None:
-            return 0
-        split = find_message_end(items, exceeding)
-        if self.keeps_newest and split >= len(items):
-            # Nothing of a single message may leave: the floor stays at its end.
-            split = max(find_message_start(items, len(items) - 1), find_message_end(items, 0))
-        return step_back(items, split) if self.steps_back else split
+        exceeding = self.find_exceeding_item(window)
+        return 0 if exceeding is None else find_message_end(window.open_to_cut, exceeding)
 
-    def _find_exceeding_item(self, window: Window, sizes: Sequence[tuple[int, int]]) -> int | None:
+    def find_exceeding_item(self, window: Window) -> int | None:
         """Return the newest item from which on the zone is exceeded; None if all fits."""
         zone = self.compute_preserve_budget(window.limit)
-        if self.estimator is None:
-            return find_budget_index(window.running, zone, inclusive=False)
-        carried = len(window.items) - len(window.open_to_cut)
-        for start, tokens in sizes:
-            if start < carried:
-                break
-            zone -= tokens
-            if zone < 0:
-                return start - carried
-        return None
-
-    @cached_property
-    def estimator(self) -> Estimator | None:
-        """The document's estimate of messages; None if the store's count applies."""
-        return configure_estimator(GOAT_ESTIMATOR, self.unit)
-
-    def _measure_messages(self, items: Sequence[Item]) -> list[tuple[int, int]]:
-        """Return each message's start and estimated tokens, newest first; none if reckoned."""
-        if self.estimator is None:
-            return []
-        count = self.estimator.count_message
-        return [
-            (start, count([item.block for item in items[start:end]]))
-            for start, end in iter_message_spans_back(items)
-        ]
+        return find_budget_index(window.running, zone, inclusive=False)
 
     # Old results
 
@@ -221,15 +130,19 @@ class PreserveZone:
         """Return old results that are too long, and how many characters of each may stay."""
         return self._list_long_results(items[: self._find_recent_start(items)])
 
-    def _list_long_results(self, items: Iterable[Item]) -> list[tuple[Item, int]]:
+    def _list_long_results(self, items: Sequence[Item]) -> list[tuple[Item, int]]:
         if self.prune_over is None:
             return []
-        return [
-            (item, self._fit_head(item.block.text))
+        heads = [
+            (item, self.fit_head(item.block.text, self.prune_over))
             for item in items
             if item.block.kind is _RESULT
-            and measure_length(item.block.text, self._unit) > self.prune_over
         ]
+        return [(item, head) for item, head in heads if head is not None]
+
+    def fit_head(self, text: str, most: int) -> int | None:
+        """Return how many characters of a result may stay; None if it has no more than `most`."""
+        return PRUNED_CHARACTERS if len(text) > most else None
 
     def _find_recent_start(self, items: Sequence[Item]) -> int:
         """Return the index where the newest messages begin; 0 if there are no older ones."""
@@ -239,17 +152,6 @@ class PreserveZone:
             if find_role(items[start]):
                 recent -= 1
         return start
-
-    def _fit_head(self, text: str) -> int:
-        """Return how many whole characters fit."""
-        most, unit = PRUNED_CHARACTERS, self._unit
-        if measure_length(text[:most], unit) <= most:
-            return most  # the usual case, since no character is shorter than a unit
-        return bisect_right(range(most), most, key=lambda n: measure_length(text[: n + 1], unit))
-
-    @cached_property
-    def _unit(self) -> SizeUnit:
-        return SizeUnit(self.unit)
 
     def _is_pruning_worthwhile(self, window: Window) -> bool:
         """Check whether trims of old results save enough together, reading each result once."""
@@ -274,29 +176,12 @@ class PreserveZone:
         )
         return Plan(cut=None, reason=reason, summary_tokens=0, trims=trims) if trims else None
 
-    def _write_reason(self, window: Window, budget: ContextBudget) -> str:
-        used, is_known = f"{budget.used_tokens:,} in use", window.limit > 0
-        filled = f"{budget.utilization:.0%} full" if is_known else used
-        critical = ", which is critical" if self.must_compact(budget) else ""
+    def _write_reason(self, window: Window, utilization: float) -> str:
+        filled = f"{utilization:.0%} full" if window.limit > 0 else "no known limit"
+        critical = ", which is critical" if self.must_compact(utilization) else ""
         zone = self.compute_preserve_budget(window.limit)
         return f"{window.trigger}: {filled}{critical}; the newest {zone:,} tokens are kept"
 
 
 _RESULT = Kind.TOOL_RESULT
 """Bound here because member access on an enumeration is slow."""
-
-
-def step_back(items: Sequence[Item], index: int) -> int:
-    """Return where the original moves a cut: off results, and off a message with calls.
-
-    It stops at the second message, and may end at the result of an earlier call.
-    """
-    if index <= 0 or index >= len(items):
-        return index
-    floor = find_message_end(items, 0)
-    while index > floor and items[index].kind is _RESULT:
-        index = find_message_start(items, index - 1)
-    message = items[index : find_message_end(items, index)]
-    if index > floor and any(item.kind is Kind.TOOL_CALL for item in message):
-        index = find_message_start(items, index - 1)
-    return max(index, floor)

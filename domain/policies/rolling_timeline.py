@@ -1,24 +1,25 @@
 """Past 90% of the limit, keep 70% of what blocks may take and sum up what came before it."""
 
+from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
-from itertools import accumulate, pairwise
+from operator import attrgetter
 from typing import Any, ClassVar, NamedTuple
 
+from .. import kdcube_timeline
+from ..blocks import PROMPT_KINDS, AnyBlock, Kind
 from ..compaction_events import Trigger
-from ..counting.estimators import SizeUnit
 from ..errors import NothingToCompactError
 from ..item import Item
+from ..messages import find_message_start
 from ..settings import setting
 from ..summaries.kdcube_template import KdcubeTemplate
 from ..window import OnFailure, Plan, Window, find_budget_index
-from .policy import check_settings, make_setting_error, quirk, share_setting
-from .reference.timeline import TimelineCuts, TimelineSizes
+from .policy import check_settings, make_setting_error, share_setting
 
 
 class TimelineUsage(NamedTuple):
-    """How full a window is, in the unit of the settings."""
+    """How full a window is, in the unit of the policy."""
 
     total: int
     room_tokens: int
@@ -43,18 +44,9 @@ class RollingTimeline:
     alias: ClassVar[str] = "kdcube"
     source: ClassVar[str] = "kdcube/kdcube-ai-app, react/doc/compaction-README.md"
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
-        "as_shipped": {
-            "unit": "code-points",
-            "counts": "in-memory",
-            "protects": "if-it-fits",
-            "budget_counts": "messages",
-            "boundaries": "any-author",
-            "cuts_at": "blocks",
-            "turn_begins": "prompt",
-            "heading": "colon",
-            "on_failure": "unchanged",
-        }
+        "as_shipped": {"on_failure": OnFailure.UNCHANGED.value}
     }
+    heading_end: ClassVar[str] = ""
 
     fires_at: float = share_setting(0.9, help="fires when more than this share is in use")
     keeps: float = setting(
@@ -77,42 +69,40 @@ class RollingTimeline:
         OnFailure.EXTRACTIVE.value, among=OnFailure, help="what happens where no summary can be had"
     )
 
-    # What the presets change.
-    unit: str = quirk(SizeUnit.RECKONED)
-    counts: str = quirk("visible")
-    protects: str = quirk("always")
-    budget_counts: str = quirk("blocks")
-    boundaries: str = quirk("user-and-assistant")
-    cuts_at: str = quirk("messages")
-    turn_begins: str = quirk("turn")
-    heading: str = quirk("plain")
-
     def __post_init__(self) -> None:
         check_settings(self)
         if self.keeps >= self.fires_at:
             wrong = f"is {self.keeps}, not below fires_at ({self.fires_at})"
             raise make_setting_error(self, "keeps", f"{wrong}: the kept blocks would fire it again")
 
-    @cached_property
-    def sizes(self) -> TimelineSizes:
-        return TimelineSizes(self.unit, counts_evicted=self.counts == "in-memory")
-
-    @cached_property
-    def _cuts(self) -> TimelineCuts:
-        return TimelineCuts(
-            any_author=self.boundaries == "any-author",
-            whole_messages=self.cuts_at == "messages",
-            from_prompt=self.turn_begins == "prompt",
-        )
-
     # When
 
     def fires(self, window: Window) -> bool:
         """Check whether more than the share is in use; never if no limit is known."""
-        return window.limit > 0 and self._is_over(window, self.sizes.count_total(window))
+        return window.limit > 0 and self._is_over(window, self.count_in_use(window))
 
     def _is_over(self, window: Window, total: int) -> bool:
         return total > int(window.limit * self.fires_at)
+
+    def count_in_use(self, window: Window) -> int:
+        return window.used_tokens
+
+    def measure_usage(self, window: Window) -> TimelineUsage:
+        overhead = max(0, window.used_tokens - window.running[-1])
+        return self.make_usage(window, window.used_tokens, overhead, window.running, window.running)
+
+    def make_usage(
+        self,
+        window: Window,
+        total: int,
+        overhead: int,
+        running: Sequence[int],
+        running_for_keep: Sequence[int],
+    ) -> TimelineUsage:
+        # Without a known limit, the tokens in use serve as one.
+        room = max(1, (window.limit if window.limit > 0 else total) - overhead)
+        share = max(1, int(room * self.keeps))
+        return TimelineUsage(total, room, share, running, running_for_keep)
 
     # Where
 
@@ -122,12 +112,8 @@ class RollingTimeline:
         if window.trigger is Trigger.THRESHOLD and not is_due:
             return None
         items = window.open_to_cut
-        keep, at, split = self.locate_cut(window, usage) if items else (0, 0, None)
-        if at and keep <= usage.room_tokens:
-            cut: int | None = items[at].position
-            turn_start = items[at if split is None else split].position
-        else:
-            cut, turn_start = self._find_intended_cut(window, usage), 0
+        _, at, split = self.locate_cut(items, usage) if items else (0, 0, None)
+        cut = items[at].position if at else self._find_intended_cut(window, usage)
         if cut is None:
             if window.trigger is Trigger.IDLE:
                 return None
@@ -136,6 +122,7 @@ class RollingTimeline:
                 f"take no more than the {usage.share_tokens:,} that stay "
                 f"({self.name}: keeps is {self.keeps})"
             )
+        turn_start = items[at if split is None else split].position if at else 0
         return Plan(
             cut=cut,
             reason=f"{window.trigger}: {usage.total:,} of {window.limit:,} tokens in use; "
@@ -148,22 +135,21 @@ class RollingTimeline:
 
     def make_template(self, turn_start: int = 0) -> KdcubeTemplate:
         """Return the summary's template; a split turn's beginning starts at `turn_start`."""
-        return KdcubeTemplate(turn_start, ":" if self.heading == "colon" else "")
+        return KdcubeTemplate(turn_start, self.heading_end)
 
-    def locate_cut(self, window: Window, usage: TimelineUsage) -> tuple[int, int, int | None]:
+    def locate_cut(
+        self, items: Sequence[Item], usage: TimelineUsage
+    ) -> tuple[int, int, int | None]:
         """Return the tokens to keep, and the indices of the first kept block and its split turn.
 
         By the rules, before any repair: nothing leaves at index 0.
         """
-        items = window.open_to_cut
         keep = self._count_tokens_to_keep(items, usage)
-        at = self._cuts.find_first_cut(items, find_budget_index(usage.running_for_keep, keep))
-        if at is None:
-            return keep, 0, None
-        return keep, at, self._cuts.find_turn_start(items, at)
+        at = self._find_first_cut(items, find_budget_index(usage.running_for_keep, keep))
+        return (keep, 0, None) if at is None else (keep, at, self._find_turn_start(items, at))
 
     def _find_intended_cut(self, window: Window, usage: TimelineUsage) -> int | None:
-        """Return where to cut if the rules' cut removes nothing or leaves too much.
+        """Return where to cut if the rules' cut removes nothing.
 
         The newest block or the newest turns are then too large; the store finds the nearest legal
         cut or shortens them. After an overflow, the view exceeds the model's real limit, whatever
@@ -172,44 +158,90 @@ class RollingTimeline:
         items, running = window.open_to_cut, usage.running
         if not items:
             return None
-        keep = self._count_tokens_to_keep(items, usage)
-        keeps = [keep] if keep <= usage.room_tokens else []
-        keeps.append(usage.share_tokens)
+        keeps = [self._count_tokens_to_keep(items, usage), usage.share_tokens]
         if window.trigger is Trigger.OVERFLOW:
             keeps.append(max(1, int(running[-1] * self.keeps)))
         for keep in keeps:
             index = find_budget_index(running, keep)
-            if index is None:
-                continue
-            at = self._cuts.find_first_cut(items, index) or index
-            if at > 0:
+            if index is not None and (at := self._find_first_cut(items, index) or index) > 0:
                 return items[at].position
         return items[0].position if running[-1] >= keeps[-1] else None
 
     def _count_tokens_to_keep(self, items: Sequence[Item], usage: TimelineUsage) -> int:
-        """Return the tokens to keep: the share, or the newest turns if these are more."""
+        """Return the tokens to keep: the share, or the newest turns if these are more and fit."""
         if self.keep_recent_turns == 0:
             return usage.share_tokens
-        begins = self._cuts.find_newest_turns(items, self.keep_recent_turns)
-        recent = usage.running[-1] - usage.running[begins]
-        if self.protects == "if-it-fits" and recent > usage.room_tokens:
-            return usage.share_tokens
-        return max(usage.share_tokens, recent)
+        recent = usage.running[-1] - usage.running[self._find_newest_turns(items)]
+        return max(usage.share_tokens, recent if recent <= usage.room_tokens else 0)
 
-    def measure_usage(self, window: Window) -> TimelineUsage:
-        running = self.sizes.sum_running(window)
-        total = self.sizes.count_total(window, running)
-        # Without a known limit, the tokens in use serve as one.
-        limit = window.limit if window.limit > 0 else total
-        room = max(1, limit - self.sizes.count_overhead(window))
-        share = max(1, int(room * self.keeps))
-        items, counts_all = window.open_to_cut, self.budget_counts == "blocks"
-        towards_keep = running if counts_all else self._sum_messages(items, running)
-        return TimelineUsage(total, room, share, running, towards_keep)
+    def _find_newest_turns(self, items: Sequence[Item]) -> int:
+        """Return the index where the newest turns begin; 0 if there are fewer."""
+        end, turns = len(items), 0
+        while end > 0:
+            turn = items[end - 1].turn
+            turns += turn > 0
+            if turns == self.keep_recent_turns:
+                start = self.find_beginning(items, turn, end)
+                return end - 1 if start is None else start
+            end = bisect_left(items, turn, 0, end, key=_TURN)
+        return 0
 
-    def _sum_messages(self, items: Sequence[Item], running: Sequence[int]) -> tuple[int, ...]:
-        counted = (
-            after - before if self._cuts.is_message(item) else 0
-            for item, (before, after) in zip(items, pairwise(running), strict=True)
-        )
-        return tuple(accumulate(counted, initial=0))
+    # Cut points
+
+    def _find_first_cut(self, items: Sequence[Item], start: int | None) -> int | None:
+        """Return the index of the first block from `start` on where a cut may be.
+
+        If none follows, or `start` is None, return the first in the whole timeline. A block outside
+        messages goes with the message after it.
+        """
+        found = None if start is None else self.find_next_cut(items, start)
+        found = self.find_next_cut(items, 0) if found is None else found
+        while found and not self.is_message(items[found - 1].block):
+            found -= 1
+        return found
+
+    def find_next_cut(self, items: Sequence[Item], start: int) -> int | None:
+        """Return where the next message begins, or the next block that is no tool result."""
+        rest = range(start, len(items))
+        found = next((at for at in rest if self.is_cut_point(items[at].block)), None)
+        if found is None:
+            found = next((at for at in rest if items[at].block.kind is not _RESULT), None)
+        return None if found is None else find_message_start(items, found)
+
+    def is_message(self, block: AnyBlock) -> bool:
+        return block.kind is _RESULT or self.is_cut_point(block)
+
+    def is_cut_point(self, block: AnyBlock) -> bool:
+        """Check whether a cut may be at the block: it begins a turn or is a message."""
+        if block.origin is None:
+            return block.kind in _MESSAGES
+        kind = kdcube_timeline.find_type(block)
+        if kind in {kdcube_timeline.RESULT_TYPE, kdcube_timeline.SUMMARY_TYPE}:
+            return False
+        return kind in _MESSAGE_TYPES or self.is_speaker(kdcube_timeline.find_author(block))
+
+    def is_speaker(self, author: str) -> bool:
+        return author in {"user", "assistant"}
+
+    def _find_turn_start(self, items: Sequence[Item], at: int) -> int | None:
+        """Return where the turn of the item began; None if the item begins it, or nothing does."""
+        turn = items[at].turn
+        if turn == 0 or kdcube_timeline.is_turn_start(items[at].block):
+            return None
+        begins = self.find_beginning(items, turn, at)
+        return None if begins == at else begins
+
+    def find_beginning(self, items: Sequence[Item], turn: int, end: int) -> int | None:
+        """Return the index of the first item of a turn; None if the turn has no beginning here."""
+        return bisect_left(items, turn, 0, end, key=_TURN)
+
+
+_RESULT = Kind.TOOL_RESULT
+_TURN = attrgetter("turn")
+_MESSAGES = PROMPT_KINDS | {Kind.ASSISTANT, Kind.TOOL_CALL}
+_MESSAGE_TYPES = {
+    kdcube_timeline.PROMPT_TYPE,
+    kdcube_timeline.COMPLETION_TYPE,
+    kdcube_timeline.CALL_TYPE,
+    kdcube_timeline.HEADER_TYPE,
+}

@@ -1,39 +1,29 @@
 """From 80% full on, remove the messages of the least worth until 70% are left; sum up nothing."""
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
-from enum import StrEnum
-from functools import cached_property
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from operator import itemgetter
 from typing import Any, ClassVar
 
-from ..blocks import Kind
 from ..compaction_events import Trigger
 from ..context_limit import LevelMarks, PruningResult, UsageLevel, Utilization
-from ..counting.estimators import QBIT_ESTIMATOR, Estimator, SizeUnit, configure_estimator
 from ..errors import NothingToCompactError
 from ..item import Item
-from ..messages import group_messages
+from ..messages import Message, group_messages
 from ..ranges import Ranges
 from ..settings import setting
 from ..token_estimate import estimate_text
 from ..window import Plan, Window
-from .policy import check_settings, quirk, token_setting
-from .weighed_messages import ProtectionUnit, PruningChoice, WeighedMessages, choose_leaving
+from .policy import check_settings, token_setting
+from .weighed_messages import WeighedMessages
 
 _MARGIN_SHARE = 0.10
 """How far below the threshold the warning begins, and pruning ends."""
 _MIN_WARNING_SHARE = 0.50
+_CRITICAL_SHARE = 0.9
+"""The share in use at which more has to leave, unless the threshold is higher."""
 _CRITICAL_TARGET_SHARE = 0.8
 """The share of the target at the critical level."""
-
-
-class ResultText(StrEnum):
-    """Which form of a tool result is counted."""
-
-    PLAIN = "plain"
-    """Its text."""
-    DEBUG = "debug"
-    """Its text in Rust's debug format: wrapped in its types, quoted and escaped."""
 
 
 @dataclass(frozen=True)
@@ -47,17 +37,7 @@ class ScoredPruning:
     alias: ClassVar[str] = "qbit"
     source: ClassVar[str] = "qbit-ai/qbit, docs/context-compaction.md"
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
-        "as_shipped": {
-            "cooldown_seconds": 0.0,
-            "critical_threshold": 1.0,
-            "levels_at": ">",
-            "protects": "messages",
-            "choice": "keep-highest",
-            "pairs_leave_together": False,
-            "looks_leave_first": False,
-            "unit": "bytes",
-            "result_text": "debug",
-        }
+        "as_shipped": {"cooldown_seconds": 0.0},
     }
 
     enabled: bool = setting(True, help="whether anything is pruned at all")
@@ -75,16 +55,6 @@ class ScoredPruning:
         8_192, help="kept free of what pruning aims for: the next answer"
     )
 
-    # What the presets change.
-    critical_threshold: float = quirk(0.9)
-    levels_at: str = quirk(">=")
-    protects: str = quirk(ProtectionUnit.TURNS)
-    choice: str = quirk(PruningChoice.REMOVE_LOWEST)
-    pairs_leave_together: bool = quirk(True)
-    looks_leave_first: bool = quirk(True)
-    unit: str = quirk(SizeUnit.RECKONED)
-    result_text: str = quirk(ResultText.PLAIN)
-
     def __post_init__(self) -> None:
         check_settings(self)
 
@@ -92,32 +62,30 @@ class ScoredPruning:
 
     @property
     def level_marks(self) -> LevelMarks:
-        """Where the levels begin; critical begins at its share, whatever `levels_at` says."""
+        """Where the levels begin."""
         return LevelMarks(
             # Rounded, because 0.8 - 0.1 is more than 0.7 in floating point.
             warning=max(_MIN_WARNING_SHARE, round(self.compaction_threshold - _MARGIN_SHARE, 9)),
             alert=self.compaction_threshold,
-            critical=max(self.critical_threshold, self.compaction_threshold),
-            is_past=self.levels_at == ">",
+            critical=max(_CRITICAL_SHARE, self.compaction_threshold),
         )
 
     def fires(self, window: Window) -> bool:
         """Check whether it would prune by threshold: enabled, past its cooldown, nearly full."""
-        return self._fires(window, None)
+        return self._is_due(window, self.measure_level(window))
 
-    def _fires(self, window: Window, weighed: WeighedMessages | None) -> bool:
+    def _is_due(self, window: Window, level: Utilization) -> bool:
         since = window.since_boundary_s
         rests = since is not None and since < self.cooldown_seconds
-        return self.enabled and not rests and self.measure_level(window, weighed).needs_pruning
+        return self.enabled and not rests and level.needs_pruning
 
-    def measure_level(self, window: Window, weighed: WeighedMessages | None = None) -> Utilization:
+    def measure_level(self, window: Window) -> Utilization:
         """Return the tokens in use without the system prompt, and their level."""
-        if self.unit == SizeUnit.RECKONED:
-            system = window.convert_estimate(estimate_text(window.system_prompt))
-            tokens = max(0, window.used_tokens - system)
-        else:
-            tokens = (weighed or self.weigh(window.items)).total
-        return self.level_marks.measure(tokens, window.limit)
+        return self.level_marks.measure(self.count_in_use(window), window.limit)
+
+    def count_in_use(self, window: Window) -> int:
+        system = window.convert_estimate(estimate_text(window.system_prompt))
+        return max(0, window.used_tokens - system)
 
     def find_warning(self, window: Window) -> Utilization | None:
         """Return the utilization if it is high enough for a warning, or None."""
@@ -131,14 +99,10 @@ class ScoredPruning:
         if not self.enabled:
             _refuse_if_requested(window, "scored-pruning is off (enabled = false)")
             return None
-        is_asked = window.trigger is not Trigger.THRESHOLD
-        if self.unit == SizeUnit.RECKONED and not (is_asked or self.fires(window)):
-            return None  # decided without reading the messages
-        weighed = self.weigh(window.items)
-        if not (is_asked or self._fires(window, weighed)):
+        level = self.measure_level(window)
+        if window.trigger is Trigger.THRESHOLD and not self._is_due(window, level):
             return None
-        level = self.measure_level(window, weighed)
-        target = self.compute_target(level)
+        weighed, target = self.weigh(window.items), self.compute_target(level)
         if window.trigger is Trigger.OVERFLOW:
             # The real limit is unknown, but the whole view exceeds it.
             target = min(target, level.tokens - 1)
@@ -157,20 +121,11 @@ class ScoredPruning:
         return Plan(cut=None, reason=reason, summary_tokens=0, drops=drops)
 
     def weigh(self, items: Iterable[Item]) -> WeighedMessages:
-        messages, estimator = group_messages(tuple(items)), self._estimator
-        if estimator is None:
-            return WeighedMessages(messages, [sum([i.tokens for i in m.items]) for m in messages])
-        count = estimator.count_message
-        return WeighedMessages(messages, [count([i.block for i in m.items]) for m in messages])
+        messages = group_messages(tuple(items))
+        return WeighedMessages(messages, [self.count_tokens(message) for message in messages])
 
-    @cached_property
-    def _estimator(self) -> Estimator | None:
-        """The estimate of messages; None if the store's counts apply."""
-        estimator = QBIT_ESTIMATOR
-        if self.result_text == ResultText.PLAIN:
-            media = {Kind.TOOL_RESULT: len("[image]")}
-            estimator = replace(estimator, shows_debug=False, media=media)
-        return configure_estimator(estimator, self.unit)
+    def count_tokens(self, message: Message) -> int:
+        return sum([item.tokens for item in message.items])
 
     def count_available_tokens(self, limit: int) -> int:
         """Return the tokens that the reserves leave of a limit."""
@@ -185,15 +140,38 @@ class ScoredPruning:
 
     def choose_staying(self, weighed: WeighedMessages, in_use: int, target: int) -> frozenset[int]:
         """Return the indices of the messages that stay to reduce `in_use` tokens to the target."""
-        everything = frozenset(range(len(weighed.messages)))
-        if in_use <= target:
-            return everything
-        untouched = weighed.find_untouchable(self.protected_turns, ProtectionUnit(self.protects))
-        ranked = weighed.rank(
-            untouched, together=self.pairs_leave_together, looks_first=self.looks_leave_first
-        )
-        spent = in_use - sum(one.tokens for one in ranked)
-        return everything - choose_leaving(ranked, PruningChoice(self.choice), target - spent)
+        staying = set(range(len(weighed.messages)))
+        for group in self._rank(weighed) if in_use > target else ():
+            if in_use <= target:
+                break
+            in_use -= sum([weighed.tokens[index] for index in group])
+            staying.difference_update(group)
+        return frozenset(staying)
+
+    def _rank(self, weighed: WeighedMessages) -> list[Sequence[int]]:
+        """Return the exchanges that may leave, the first to leave first; its best message counts.
+
+        Calls that only read leave before all others, and of equals the oldest.
+        """
+        untouched = weighed.find_untouchable(self._find_protected(weighed.messages))
+        ranked = [
+            (not weighed.is_read_only(group[0]), max([weighed.priorities[i] for i in group]), group)
+            for group in weighed.exchanges
+            if untouched.isdisjoint(group)
+        ]
+        # Two sorts by one value each are several times as fast as one sort by two.
+        ranked.sort(key=itemgetter(1))
+        ranked.sort(key=itemgetter(0))
+        return [group for _, _, group in ranked]
+
+    def _find_protected(self, messages: Sequence[Message]) -> int:
+        """Return the index of the first message that is too new to leave; the current turn is."""
+        turns = set[int]()
+        for index in reversed(range(len(messages))):
+            turns.add(messages[index].items[0].turn)
+            if len(turns) > max(1, self.protected_turns):
+                return index + 1
+        return 0
 
     def describe_pruning(self, window: Window, gone: Iterable[Item]) -> PruningResult:
         left, before = self.weigh(gone), self.measure_level(window)

@@ -1,11 +1,8 @@
-"""Weighs a window's messages by author, age and size, and selects which stay within a budget."""
+"""Weighs a window's messages by author, age and size."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 from functools import cached_property
-from operator import itemgetter
-from typing import NamedTuple
 
 from ..blocks import ToolCall
 from ..cut_points import is_carried
@@ -29,37 +26,6 @@ _SMALL_TOKENS = 500
 """Messages of this size or more gain nothing for being small."""
 _ASSISTANT = Role.ASSISTANT
 _BUCKETS = {Role.USER: 0, Role.DEVELOPER: 0, Role.ASSISTANT: 1, Role.TOOL_RESULT: 2}
-
-
-class PruningChoice(StrEnum):
-    """How messages are chosen."""
-
-    REMOVE_LOWEST = "remove-lowest"
-    """Messages with the lowest scores leave, oldest first among equals, until the rest fits."""
-    KEEP_HIGHEST = "keep-highest"
-    """Messages with the highest scores stay while there is room; one that is too large is skipped.
-    """
-
-
-class ProtectionUnit(StrEnum):
-    """The unit in which the protected newest part is counted."""
-
-    TURNS = "turns"
-    """The current turn is always protected."""
-    MESSAGES = "messages"
-
-
-class RankedMessages(NamedTuple):
-    """Messages that stay or leave together; of two, the lower ranked leaves first.
-
-    A named tuple, the fastest to make and compare, because every message gets one.
-    """
-
-    leaves_late: bool
-    """Whether all messages without this flag leave first."""
-    worth: float
-    tokens: int
-    indices: Sequence[int]
 
 
 @dataclass(frozen=True)
@@ -111,71 +77,19 @@ class WeighedMessages:
             of_call |= {call.position: groups[-1] for call in calls}
         return groups
 
-    def find_untouchable(self, newest: int, counted_in: ProtectionUnit) -> frozenset[int]:
-        """Return the indices of the messages that stay: new, pinned, or with an open call."""
+    def find_untouchable(self, newest: int) -> frozenset[int]:
+        """Return the indices of the messages that stay: from `newest` on, pinned, or open."""
         carried = [i for i, one in enumerate(self.messages) if any(map(is_carried, one.items))]
-        protected = range(self._find_protected(newest, counted_in), len(self.messages))
-        return frozenset([*protected, *carried])
+        return frozenset([*range(newest, len(self.messages)), *carried])
 
-    def _find_protected(self, newest: int, counted_in: ProtectionUnit) -> int:
-        """Return the index of the first message that is too new to leave."""
-        if counted_in is ProtectionUnit.MESSAGES:
-            return max(0, len(self.messages) - newest)
-        turns: set[int] = set()
-        for index in reversed(range(len(self.messages))):
-            turns.add(self.messages[index].items[0].turn)
-            if len(turns) > max(1, newest):
-                return index + 1
-        return 0
-
-    def rank(
-        self, untouched: frozenset[int], *, together: bool, looks_first: bool
-    ) -> list[RankedMessages]:
-        """Return the messages that may leave, ranked; an exchange ranks as its best message."""
-        tokens, worth = self.tokens, self.priorities
-        leaves_late = [not (looks_first and _is_read_only(calls)) for calls in self.calls]
-        if not together:
-            alone = map(RankedMessages, leaves_late, worth, tokens, zip(range(len(tokens))))
-            return [one for one in alone if untouched.isdisjoint(one.indices)]
-        return [
-            RankedMessages(
-                leaves_late[group[0]],
-                max([worth[index] for index in group]),
-                sum([tokens[index] for index in group]),
-                group,
-            )
-            for group in self.exchanges
-            if untouched.isdisjoint(group)
-        ]
-
-
-def choose_leaving(ranked: Sequence[RankedMessages], choice: PruningChoice, room: int) -> set[int]:
-    """Return the indices, from `ranked` in order, that leave so that the rest fits into `room`."""
-    is_lowest = choice is PruningChoice.REMOVE_LOWEST
-    # What leaves first, or stays first, is at the start; equals stay in order, oldest first. Two
-    # sorts by one value each are several times as fast as one sort by two.
-    in_order = sorted(ranked, key=_WORTH, reverse=not is_lowest)
-    in_order.sort(key=_LEAVES_LATE, reverse=not is_lowest)
-    gone = set[int]()
-    if is_lowest:
-        taken = sum(one.tokens for one in ranked)
-        for one in in_order:
-            if taken <= room:
-                break
-            taken -= one.tokens
-            gone.update(one.indices)
-        return gone
-    # Messages that are too large are skipped; without any room, even empty ones leave.
-    is_room = room > 0
-    for one in in_order:
-        if is_room and one.tokens <= room:
-            room -= one.tokens
-        else:
-            gone.update(one.indices)
-    return gone
-
-
-_LEAVES_LATE, _WORTH = itemgetter(0), itemgetter(1)
+    def is_read_only(self, index: int) -> bool:
+        """Check whether the message has calls, and all of them only read."""
+        calls = self.calls[index]
+        return bool(calls) and all(
+            isinstance(call.block, ToolCall)
+            and normalize_tool_name(call.block.name) in _READ_ONLY_TOOLS
+            for call in calls
+        )
 
 
 def _compute_priority(score: int, size: int, age: int) -> float:
@@ -187,13 +101,4 @@ def _compute_priority(score: int, size: int, age: int) -> float:
         + recency * _AGE_WEIGHT
         + small * _SIZE_WEIGHT
         + recency * _NEWNESS_WEIGHT
-    )
-
-
-def _is_read_only(calls: Sequence[Item]) -> bool:
-    """Check whether there are calls, and all of them only read."""
-    return bool(calls) and all(
-        isinstance(call.block, ToolCall)
-        and normalize_tool_name(call.block.name) in _READ_ONLY_TOOLS
-        for call in calls
     )

@@ -4,17 +4,27 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
+from typing import cast
 
 from ...domain.compaction import Compaction, CompactionState, derive_lineage_id
 from ...domain.compaction_events import CompactBoundary, Summary, Trigger
 from ...domain.compaction_terms import REGROWTH_SHARE, CompactionTerms
 from ...domain.cut_points import find_orphans
-from ...domain.errors import NothingToCompactError, PolicyFailedError
+from ...domain.errors import (
+    NothingToCompactError,
+    PolicyFailedError,
+    RejectedSummaryError,
+    SummarizerFailedError,
+)
 from ...domain.event import Event
 from ...domain.policies.policy import is_due, quiet_below
 from ...domain.ranges import Ranges
 from ...domain.settlement import size_summary_call
-from ...domain.window import LazySequence, Window
+from ...domain.summaries.extractive import ExtractiveSummarizer
+from ...domain.summaries.gate import check_draft
+from ...domain.summaries.simple_summarizers import ListingSummarizer, NoticeSummarizer
+from ...domain.summaries.summarizer import Draft, Summarizer
+from ...domain.window import LazySequence, OnFailure, Window
 from ..planned_compaction import (
     PlannedCompaction,
     check_gain,
@@ -22,13 +32,13 @@ from ..planned_compaction import (
     make_boundary_fields,
     make_summary_fields,
     plan_compaction,
+    reuse_summary,
 )
-from ..view_content import RecordedEvent, get_system_prompt
+from ..view_content import get_system_prompt
 from .recorded_calls import RecordedCall
 from .recording import Recording, SessionTime
 from .replay import FutileCompaction, ReplayCompaction, ReplayDecision
 from .replay_fold import ReplayFold
-from .replay_writers import ReplayUnwrittenError, ReplayWriters
 
 
 @dataclass
@@ -41,7 +51,12 @@ class PolicyDecider:
 
     terms: CompactionTerms
     recording: Recording
-    writers: ReplayWriters = ReplayWriters()
+    summarizer: Summarizer | None = None
+    """The summarizer to try before the usual fallback; it may not wait, as for a model's answer."""
+    budget: int | None = None
+    """The most tokens of each summary, regardless of the policy; None leaves it to the policy."""
+    extractive: ExtractiveSummarizer = field(default_factory=ExtractiveSummarizer)
+    """The usual fallback, which remembers what it read in the session's blocks."""
     lineage: str = "replay"
     regrowth: float = REGROWTH_SHARE
     once_a_turn: bool = False
@@ -107,22 +122,19 @@ class PolicyDecider:
                 )
             if found is None:
                 return FutileCompaction(trigger, "the policy finds nothing to do")
-            written = self.writers.write_summary(
-                found, partial(list_user_texts, read=self._read_events)
-            )
-            check_gain(found, found.count_post_tokens(written.draft.text), terms)
-        except (NothingToCompactError, ReplayUnwrittenError) as nothing:
+            draft, author, refused = self._write_summary(found)
+            check_gain(found, found.count_post_tokens(draft.text), terms)
+        except (NothingToCompactError, SummarizerFailedError) as nothing:
             # As in an agent's loop: a fruitless compaction after a refusal is tried again at the
             # next one.
             is_gain = found is not None and isinstance(nothing, NothingToCompactError)
             if trigger is Trigger.THRESHOLD or is_gain:
                 self._lineage.fail(reason=str(nothing), after=fold.history.position)
             return FutileCompaction(trigger, str(nothing))
-        draft = written.draft
         lineage = self._lineage
         number = lineage.record_boundary(
             make_boundary_fields(found, terms, draft.text),
-            make_summary_fields(found, draft, written.summarizer),
+            make_summary_fields(found, draft, author),
             based_on=found.based_on,
             activate_at=fold.history.position,
         )
@@ -142,14 +154,14 @@ class PolicyDecider:
             unchanged=fold.serve(number, lineage.version),
             summary_input_tokens=bought,
             orphaned_calls=_find_orphaned_calls(found),
-            refused_drafts=written.refused_drafts,
+            refused_drafts=tuple(refused),
         )
 
     def _is_due(self, fold: ReplayFold, call: RecordedCall) -> bool:
-        if self._quiet_below is not None and fold.tokens <= self._quiet_below:
-            return False
         try:
             with self._naming_policy(call):
+                if self._quiet_below is not None and fold.tokens <= self._quiet_below:
+                    return False
                 return is_due(self.terms.policy, self._make_window(fold, Trigger.THRESHOLD))
         except NothingToCompactError:
             return True  # it is due; the compaction itself reports that nothing can leave
@@ -217,8 +229,37 @@ class PolicyDecider:
             memo=fold.worked_out,
         )
 
-    def _read_events(self, positions: Ranges) -> Iterator[RecordedEvent]:
-        return map(self.recording.get_event, positions)
+    def _write_summary(self, planned: PlannedCompaction) -> tuple[Draft, str, list[str]]:
+        """Return the first draft that passes the gate, its summarizer, and the rejected ones.
+
+        As for a live compaction, but without a clock. Raises SummarizerFailedError if none passes
+        and the policy allows no other text.
+        """
+        material, refused = planned.material, list[str]()
+        if not material.removed_items:
+            return *reuse_summary(planned), refused
+        if not planned.plan.summary_tokens:
+            return NoticeSummarizer().summarize(material), NoticeSummarizer.name, refused
+        if self.budget is not None:
+            material = replace(material, budget=self.budget, turn_budget=0)
+        on_failure = planned.plan.on_failure
+        summarizers: list[Summarizer] = [self.summarizer] if self.summarizer else []
+        if not summarizers or on_failure is OnFailure.EXTRACTIVE:
+            summarizers.append(self.extractive)
+        for summarizer in summarizers:
+            try:
+                # A replay uses only synchronous summarizers.
+                draft = cast(Draft, summarizer.summarize(material))
+                texts = list_user_texts(draft, material, partial(map, self.recording.get_event))
+                check_draft(draft, material, user_texts=texts)
+            except (RejectedSummaryError, SummarizerFailedError) as error:
+                refused.append(f"{summarizer.name}: {error}")
+            else:
+                return draft, summarizer.name, refused
+        if on_failure is OnFailure.UNCHANGED:
+            raise SummarizerFailedError("; ".join(refused))
+        last = NoticeSummarizer() if on_failure is OnFailure.NOTICE else ListingSummarizer()
+        return last.summarize(material), last.name, refused
 
 
 def _find_orphaned_calls(found: PlannedCompaction) -> tuple[str, ...]:

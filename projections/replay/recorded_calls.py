@@ -33,6 +33,17 @@ class RecordedCall:
         recorded = [self.report.originator_version] if self.report else []
         return min([*self.answer[:1], *recorded])
 
+    def has_seen_decision(self, version: int, position: int, lineage: str) -> bool:
+        """Check whether it was sent a lineage's decision of that version, or a later one.
+
+        `position` is the session's when the decision took effect.
+        """
+        report = self.report
+        if report is not None and report.lineage == lineage and report.fingerprint:
+            # A call that cutbank served records its version of the lineage.
+            return position <= self.last_seen_position and version <= report.lineage_version
+        return position <= self.last_seen_position
+
 
 class CallCounter:
     """Counts calls event by event, in the order of the log.

@@ -1,4 +1,4 @@
-"""Turns recorded sessions and views into plain texts, the agent-independent input of fidelity."""
+"""Turns recorded sessions into plain texts, the agent-independent input of fidelity."""
 
 import json
 import re
@@ -18,8 +18,6 @@ from ...domain.session_events import (
     ToolCalled,
     ToolReturned,
 )
-from ..history_view import HistoryView
-from ..view_content import ViewEntry
 from .recording import Recording
 
 _SUMMARY_KIND = "summary"
@@ -84,7 +82,7 @@ def _make_call_row(position: int, block: ToolCall, call: int) -> FidelityRow:
     return FidelityRow(
         position,
         RowKind.TOOL_CALL,
-        "\n".join((block.name, *iter_values(arguments))),
+        "\n".join((block.name, *_iter_values(arguments))),
         call,
         tool=block.name,
         arguments=arguments,
@@ -105,35 +103,18 @@ def _make_result_row(
     )
 
 
-def iter_values(value: Any) -> Iterator[str]:
+def _iter_values(value: Any) -> Iterator[str]:
     """Yield the texts and numbers in a JSON document, without JSON escapes."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, dict):
         for inner in value.values():
-            yield from iter_values(inner)
+            yield from _iter_values(inner)
     elif isinstance(value, list):
         for inner in value:
-            yield from iter_values(inner)
+            yield from _iter_values(inner)
     elif isinstance(value, int | float) and not isinstance(value, bool):
         yield str(value)
-
-
-def render_plain_text(view: HistoryView) -> str:
-    """Return system prompt, summary and every visible block: no roles, no markup, no JSON.
-
-    A tool call is its name, a line feed, and its argument values, one a line.
-    """
-    parts = [view.system_prompt or "", view.summary.text if view.summary else ""]
-    parts += map(_render_entry, view.entries)
-    return "\n".join(part for part in parts if part)
-
-
-def _render_entry(entry: ViewEntry) -> str:
-    block = entry.block
-    if entry.shown is not None or not isinstance(block, ToolCall):
-        return entry.text
-    return "\n".join((block.name, *iter_values(block.parse_arguments())))
 
 
 class _CallFinder:

@@ -34,8 +34,9 @@ def calibrate_recording(
     """
     if not any(call.prompt for call in recording.calls):
         return recording
-    gauge = HistoryFold(sees=lambda _: False).apply_all(recording.log).reckoning.find_calibration()
-    scaled = replace(recording, log=list(_scale_events(recording.log, gauge)))
+    fold = HistoryFold(sees=lambda _: False).apply_all(recording.log)
+    ratios = fold.usage_tracker.find_calibration()
+    scaled = replace(recording, log=list(_scale_events(recording.log, ratios)))
     replayed = replay_recording(scaled, RecordedDecider(decisions, lineage))
     overheads = [_count_overhead(fold, served.call) for served, fold in replayed]
     known = [tokens for tokens in overheads if tokens is not None]

@@ -16,7 +16,6 @@ from ...domain.compaction_events import (
 from ...domain.event import Event
 from ...domain.fidelity.rows import ViewSegment
 from ...domain.ranges import Ranges
-from ...domain.session_events import ModelCalled
 from ..block_statuses import collect_boundaries
 from ..history_view import HistoryView
 from .recorded_calls import RecordedCall
@@ -160,7 +159,9 @@ class RecordedDecider:
     def _serve(self, fold: ReplayFold, call: RecordedCall) -> list[ReplayDecision]:
         switch: _Switch | None = None
         # Of several switches between two calls, only the last was sent.
-        while self._switches and is_switch_seen(self._switches[0], call, self.lineage):
+        while self._switches and call.has_seen_decision(
+            self._switches[0].originator_version, self._switches[0].effective_from, self.lineage
+        ):
             switch = self._switches.popleft()
         if switch is None:
             return []
@@ -170,21 +171,6 @@ class RecordedDecider:
         left = fold.find_leaving(boundary) if boundary else Ranges()
         unchanged = fold.serve(active, switch.originator_version)
         return [ReplayCompaction(boundary, summary, left, unchanged)] if boundary else []
-
-
-def is_switch_seen(switch: _Switch, call: RecordedCall, lineage: str) -> bool:
-    """Check whether a call was sent the boundary of a switch, or a later one."""
-    return switch.effective_from <= call.last_seen_position and is_switch_known(
-        switch, call.report, lineage
-    )
-
-
-def is_switch_known(switch: _Switch, reported: ModelCalled | None, lineage: str) -> bool:
-    """Check the same for a call that saw the log up to the switch, or further."""
-    if reported is not None and reported.lineage == lineage and reported.fingerprint:
-        # A call that cutbank served records its version of the lineage.
-        return switch.originator_version <= reported.lineage_version
-    return True
 
 
 # What a replay shows

@@ -1,6 +1,6 @@
 """Folds the view of a replay with the same fold that serves agents, over a log in memory."""
 
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from typing import Any
@@ -32,63 +32,6 @@ from ..view_content import (
 from .recorded_calls import RecordedCall
 from .recording import Recording
 
-
-class ViewItems:
-    """The items of a history that grows, and of the histories that replace it.
-
-    The result equals that of `make_items`. Callers must call `forget` after any other change to
-    existing blocks, such as a pin, a retraction or a late result; open calls are handled.
-    """
-
-    def __init__(self) -> None:
-        self._history: HistoryFold | None = None
-        self._position = 0
-        self._made: list[Item] = []
-        """All items up to the position, as if no call were open."""
-        self._shown: tuple[Item, ...] = ()
-
-    def update(
-        self, history: HistoryFold, recalled: Callable[[], tuple[ViewEntry, ...]]
-    ) -> tuple[Item, ...]:
-        if history is not self._history:
-            entries = tuple(history.entries.values())
-            self._made = make_items(
-                entries,
-                recalled(),
-                sizes=lambda: (entry.tokens for entry in entries),
-                open_calls=frozenset(),
-                pinned=history.pinned,
-                broken_off=history.broken_off,
-            )
-        elif history.position == self._position:
-            return self._shown
-        else:
-            self._made += self._iter_new_items(history)
-        # Later blocks may complete earlier ones that were broken off; this is rare.
-        self._history = None if history.broken_off else history
-        self._position = history.position
-        waiting = history.open_calls
-        self._shown = (
-            tuple(
-                replace(item, is_open=True) if item.position in waiting else item
-                for item in self._made
-            )
-            if waiting
-            else tuple(self._made)
-        )
-        return self._shown
-
-    def forget(self) -> None:
-        """Make all items again at the next update."""
-        self._history = None
-
-    def _iter_new_items(self, history: HistoryFold) -> Iterable[Item]:
-        for position in range(self._position + 1, history.position + 1):
-            if entry := history.entries.get(position):
-                item = make_item(entry)
-                yield replace(item, is_pinned=True) if position in history.pinned else item
-
-
 _REQUEST_EVENTS = (SystemPromptSet, ToolsSet, RequestSettingsSet)
 _ITEM_CHANGING_EVENTS = frozenset(
     {*_REQUEST_EVENTS, BlocksRetracted, BlockPinned, BlockUnpinned, BlocksHidden}
@@ -119,7 +62,9 @@ class ReplayFold:
         """Those that views can begin at, by number."""
         self._effective_from = 0
         self._retracted = Ranges()
-        self._items = ViewItems()
+        self._items: list[Item] | None = None
+        """The items up to `_items_end`, as if no call were open; None to make all of them again."""
+        self._items_end = 0
         self._runs = MessageRuns()
         self.worked_out: dict[Hashable, Any] = {}
         """What a policy computed from the items; kept as long as these only grow at the end."""
@@ -149,8 +94,7 @@ class ReplayFold:
 
     def _forget_items(self) -> None:
         """Drop everything known of the items, because they changed before their end."""
-        self._items.forget()
-        self.worked_out = {}
+        self._items, self.worked_out = None, {}
 
     def _apply_change(self, recorded: RecordedEvent) -> None:
         self._forget_items()
@@ -228,7 +172,7 @@ class ReplayFold:
         history.position = position
         self.history = history
         self._runs = _make_runs(history)
-        self.worked_out = {}
+        self._forget_items()
         self._summary_tokens = summary.tokens if summary else 0
 
     def resume(self, position: int, state: CompactionState, version: int) -> None:
@@ -253,7 +197,31 @@ class ReplayFold:
         return self.history.make_view(recording.key, recording.namespace, coordinate, None)
 
     def list_items(self) -> Sequence[Item]:
-        return self._items.update(self.history, self._list_recalled)
+        """Return what `make_items` would; items that only grew at their end are not made again."""
+        history = self.history
+        if self._items is None:
+            entries = tuple(history.entries.values())
+            self._items = made = make_items(
+                entries,
+                self._list_recalled(),
+                sizes=lambda: (entry.tokens for entry in entries),
+                open_calls=frozenset(),
+                pinned=history.pinned,
+                broken_off=history.broken_off,
+            )
+        else:
+            made = self._items
+            for position in range(self._items_end + 1, history.position + 1):
+                if entry := history.entries.get(position):
+                    item, is_pinned = make_item(entry), position in history.pinned
+                    made.append(replace(item, is_pinned=True) if is_pinned else item)
+        self._items_end = history.position
+        if history.broken_off:
+            self._items = None  # later blocks may complete earlier ones; this is rare
+        waiting = history.open_calls
+        if not waiting:
+            return tuple(made)
+        return [replace(one, is_open=True) if one.position in waiting else one for one in made]
 
     def iter_originals(self, positions: Ranges) -> Iterable[Item]:
         """Return blocks of the log as items, whatever their status."""

@@ -103,7 +103,7 @@ def _guesses(store: SessionStore) -> Iterator[Guess]:
 
 def _guess(key: str, history: HistoryFold, call: ModelCalled) -> Guess:
     shown = tuple(one for one in history.entries.values() if one.position <= call.position)
-    use = history.reckoning.measure_usage(shown, history.request)
+    use = history.usage_tracker.measure_usage(shown, history.request)
     besides = history.summary.tokens if history.summary else 0
     newest = use.last_seen_position or 0
     since = sum(one.tokens for one in shown if one.position > newest)
@@ -155,4 +155,4 @@ def _costs(store: SessionStore, options: Options) -> Found:
     view = history.make_view(largest, "default", coordinate, None)
     entries = len(view.entries)
     seconds = alone(range(options.ops // 10), lambda _: history.measure_usage())
-    yield Figure(f"reckoning of {entries} entries", "us", seconds * 1e6)
+    yield Figure(f"context usage of {entries} entries", "us", seconds * 1e6)

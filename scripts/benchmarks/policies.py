@@ -67,7 +67,7 @@ def named() -> Iterator[tuple[str, Policy]]:
 
 def is_reader(name: str, policy: Policy) -> bool:
     """Whether it looks at what blocks say, and not at what they were counted as."""
-    return name.partition("@")[0] in WORTH or getattr(policy, "unit", "reckoned") != "reckoned"
+    return name.partition("@")[0] in WORTH or hasattr(policy, "preset")
 
 
 def fresh(window: Window) -> list[Window]:

@@ -14,10 +14,10 @@ from cutbank.adapters.settings.policy_catalog import get_policy
 from cutbank.domain.compaction_terms import CompactionTerms, PinRules
 from cutbank.domain.summaries.extractive import ExtractiveSummarizer
 from cutbank.domain.summaries.simple_summarizers import SizedSummarizer
+from cutbank.domain.summaries.summarizer import Summarizer
 from cutbank.projections.replay.policy_decider import PolicyDecider
 from cutbank.projections.replay.recording import Recording
 from cutbank.projections.replay.replay import replay_recording
-from cutbank.projections.replay.replay_writers import ReplayWriters
 
 from .figure import Figure, Found, Options
 from .workload import as_block, turns
@@ -37,11 +37,9 @@ def replays(options: Options) -> Found:
         gc.collect()
         gc.freeze()
         for name in IN_FULL:
-            for who, writers in (
-                ("sized", ReplayWriters(SizedSummarizer(SUMMARY))),
-                ("extractive", ReplayWriters(extractive=extractive)),
-            ):
-                each = partial(in_full, recording, name, writers)
+            summarizers = ("sized", SizedSummarizer(SUMMARY)), ("extractive", extractive)
+            for who, summarizer in summarizers:
+                each = partial(in_full, recording, name, summarizer)
                 speed = recording.blocks / taken(each, rounds if who == "sized" else 1)
                 met = speed >= LEAST if who == "sized" else None
                 target = f">= {LEAST:,}" if met is not None else ""
@@ -71,7 +69,7 @@ def told(store: SessionStore, blocks: int) -> StoredSession:
     return session
 
 
-def in_full(recording: Recording, name: str, writers: ReplayWriters) -> None:
+def in_full(recording: Recording, name: str, summarizer: Summarizer) -> None:
     terms = CompactionTerms(get_policy(name), limit=LIMIT, pins=PinRules())
-    decider = PolicyDecider(terms, recording, writers)
+    decider = PolicyDecider(terms, recording, summarizer)
     assert sum(one.tokens > 0 for one, _ in replay_recording(recording, decider, limit=LIMIT))

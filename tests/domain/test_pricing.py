@@ -81,7 +81,6 @@ def test_without_prices_there_are_tokens_and_no_money() -> None:
         unpriced = replace(HALVED, model=model)
 
         assert (unpriced.tokens_saved, unpriced.cache_tokens_lost) == (70_000, 20_000)
-        assert not unpriced.is_priced
         assert unpriced.saved_usd is unpriced.net_usd is unpriced.break_even_calls is None
         assert unpriced.is_worthwhile() is None
         assert not any("$" in line for line in describe_pricing(unpriced))

@@ -170,7 +170,7 @@ def test_equal_blocks_are_counted_once_and_not_while_they_are_appended(
     reader = session.log.reader("main")
     for _ in range(3):
         history = reader.read_history()[0]
-        calibration = history.reckoning.find_calibration()
-        sizes = history.reckoning.list_sizes(calibration, tuple(history.entries.values()))
+        calibration = history.usage_tracker.find_calibration()
+        sizes = history.usage_tracker.list_sizes(calibration, tuple(history.entries.values()))
         assert sizes == (6, 6)
     assert counted.count("tiktoken is great!") <= 2

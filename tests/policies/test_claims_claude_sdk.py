@@ -24,6 +24,7 @@ from cutbank.domain.counting.estimators import ESTIMATORS
 from cutbank.domain.errors import SummarizerFailedError
 from cutbank.domain.hooks import CompactionEvent, CompactionEventKind
 from cutbank.domain.policies.preserve_zone import PreserveZone
+from cutbank.domain.policies.reference.claude_sdk import GoatAsShipped
 from cutbank.domain.summaries.summarizer import Draft, Material, SummaryPart
 from cutbank.domain.summaries.templates import ClaudeSdkTemplate
 from cutbank.domain.token_estimate import CharacterEstimate
@@ -116,7 +117,7 @@ def test_it_fires_strictly_above_80_percent_is_critical_above_95_and_preserves_4
     assert PreserveZone().max_output_tokens == 16_384
     assert PreserveZone().compute_preserve_budget(1_000) == 400
     full = make_window("u=1000", in_use=1_000)
-    assert PreserveZone().measure_budget(full).used_tokens == 1_000 + 16_384
+    assert PreserveZone().measure_utilization(full) == (1_000 + 16_384) / 100
     rows: list[tuple[int, bool, bool]] = [
         (800, False, False),
         (801, True, False),
@@ -128,9 +129,9 @@ def test_it_fires_strictly_above_80_percent_is_critical_above_95_and_preserves_4
     for used, should, must in rows:
         words = f"u=200 u={used - 200}"
         view = make_window(words, limit=1_000, trigger=Trigger.THRESHOLD, in_use=used)
-        budget = POLICY.measure_budget(view)
+        part = POLICY.measure_utilization(view)
 
-        assert (POLICY.should_compact(budget), POLICY.must_compact(budget)) == (should, must), used
+        assert (POLICY.should_compact(part), POLICY.must_compact(part)) == (should, must), used
         assert POLICY.fires(view) is should, used
         assert bool(POLICY.plan(view)) is should, used
 
@@ -238,11 +239,7 @@ def test_an_estimate_is_within_20_percent_of_what_a_tokenizer_counts() -> None:
         items = [Item(at, Block.user(text), 1, 1) for at, text in enumerate(texts, 1)]
         assert len(items) > 50, vocabulary
 
-        estimated = (
-            PreserveZone(unit="bytes")
-            .measure_budget(Window(items=items, after=1, limit=1))
-            .message_tokens
-        )
+        estimated = GoatAsShipped().count_message_tokens(Window(items=items, after=1, limit=1))
 
         counted = sum(map(get_counter(vocabulary).count_text, texts))
         assert 0.8 <= estimated / counted <= 1.2, vocabulary

@@ -13,6 +13,7 @@ from cutbank.domain import kdcube_timeline
 from cutbank.domain.blocks import AnyBlock, Kind, Origin
 from cutbank.domain.compaction_events import Trigger
 from cutbank.domain.errors import SummarizerFailedError
+from cutbank.domain.policies.reference.kdcube import KdcubeAsShipped
 from cutbank.domain.policies.rolling_timeline import RollingTimeline
 from cutbank.domain.summaries.kdcube_template import TURN_HEADING
 from cutbank.domain.summaries.summarizer import SummaryPart
@@ -73,21 +74,13 @@ def test_a_cut_stands_at_messages_and_at_no_result_or_summary() -> None:
     for block, by_text, by_code in CANDIDATES:
         items = (item(Block.user("x"), 1), item(block, 2), item(Block.user("x"), 3))
         window = Window(items=items, after=3, limit=30, trigger=Trigger.MANUAL)
-        settings = {
-            "keep_recent_turns": 0,
-            "keeps": 0.66,
-            "cuts_at": "blocks",
-            "turn_begins": "prompt",
-        }
+        cut = kdcube.find_cut(RollingTimeline(keep_recent_turns=0, keeps=0.66), window)
 
-        for boundaries, is_boundary in (("user-and-assistant", by_text), ("any-author", by_code)):
-            policy = RollingTimeline(boundaries=boundaries, **settings)  # type: ignore[arg-type]
-            cut = kdcube.find_cut(policy, window)
-            assert cut is not None, block
-            is_bound = is_boundary or block.kind is Kind.TOOL_RESULT
-            # What is no message sticks to what follows it: it stays with the prompt.
-            stays = is_boundary or not is_bound
-            assert (cut.first_kept == 2) is stays, (block, boundaries)
+        assert cut is not None, block
+        # What is no message sticks to what follows it: it stays with the prompt.
+        is_message = by_text or block.kind is Kind.TOOL_RESULT
+        assert (cut.first_kept == 2) is (by_text or not is_message), block
+        assert KdcubeAsShipped().is_cut_point(block) is by_code, block
 
 
 TURN_STARTS: list[tuple[AnyBlock, bool]] = [

@@ -1,6 +1,5 @@
 """What pi decides, rule by rule, and what it answers where its program would do nothing."""
 
-from dataclasses import replace
 from functools import partial
 
 import pytest
@@ -8,13 +7,15 @@ from pi_preparation import find_pi_cut
 from story import Story, told_on
 from worded_windows import find_planned_cut, make_plan, make_window
 
-from cutbank import Material, NothingToCompactError, Pi, Ranges, Trigger, get_policy
+from cutbank import Material, NothingToCompactError, Pi, Ranges, Trigger
 from cutbank.domain.compaction_events import Digest
+from cutbank.domain.policies.reference.pi_mono import PiAsShipped
 from cutbank.domain.settlement import settle_plan
 from cutbank.domain.summaries.summarizer import SummaryPart
 from cutbank.domain.summaries.templates import PiTemplate
 
 POLICY = Pi(reserve_tokens=20, keep_tokens=30)
+SHIPPED = PiAsShipped(reserve_tokens=20, keep_tokens=30)
 cut = partial(find_planned_cut, POLICY)
 
 
@@ -59,18 +60,14 @@ def test_whoever_asks_is_told_that_all_is_kept(subtests: pytest.Subtests) -> Non
             subtests.test(str(trigger)),
             pytest.raises(NothingToCompactError, match=r"the newest 30 \(keep_tokens\) that stay"),
         ):
-            replace(POLICY, fits_limit=False).plan(
-                make_window("u=5 a=5", trigger=trigger, limit=20)
-            )
+            SHIPPED.plan(make_window("u=5 a=5", trigger=trigger, limit=20))
 
 
 def test_the_settings_fit_the_limit_unless_they_are_to_be_as_shipped() -> None:
     assert Pi().find_headroom(100_000) == (16_384, 20_000)
     assert Pi().find_headroom(20_000) == (10_000, 10_000)
     assert Pi().find_headroom(0) == (16_384, 20_000)
-    shipped = get_policy("pi-mono@as_shipped")
-    assert isinstance(shipped, Pi)
-    assert shipped.find_headroom(10_000) == (16_384, 20_000)
+    assert PiAsShipped().find_headroom(10_000) == (16_384, 20_000)
 
 
 def test_summaries_are_written_into_the_reserve() -> None:
@@ -82,8 +79,7 @@ def test_what_an_earlier_boundary_kept_may_leave_unless_it_is_to_be_as_shipped()
     story = told_on(Story(), "user", "user", "user", "compact 3", "user", "user", "user")
     window = story.window()
 
-    assert POLICY.find_start(window) == 0
-    assert replace(POLICY, begins="last-boundary").find_start(window) == 2
+    assert [len(one.list_open_items(window)) for one in (POLICY, SHIPPED)] == [5, 3]
 
 
 # The summary

@@ -8,12 +8,12 @@ import pytest
 from worded_windows import make_plan, make_window
 
 from cutbank.adapters.settings.policy_catalog import get_policy
-from cutbank.domain.blocks import Block, Kind, ToolResult
+from cutbank.domain.blocks import Kind, ToolResult
 from cutbank.domain.compaction_events import Trigger
 from cutbank.domain.errors import NothingToCompactError
 from cutbank.domain.item import Item
-from cutbank.domain.policies import preserve_zone
 from cutbank.domain.policies.preserve_zone import PreserveZone
+from cutbank.domain.policies.reference.claude_sdk import GoatAsShipped
 from cutbank.domain.ranges import Ranges
 from cutbank.domain.settlement import settle_plan
 from cutbank.domain.summaries.summarizer import Material
@@ -48,7 +48,7 @@ def test_a_newest_message_larger_than_the_zone_would_leave_and_the_store_keeps_i
     assert [(one.rule, one.wanted, one.got) for one in settled.repairs] == [
         ("nearest-legal-cut", 4, 3)
     ]
-    assert replace(POLICY, keeps_newest=True).find_split(window) == 2
+    assert GoatAsShipped().find_split(window) == 2
 
 
 def test_a_giant_result_alone_is_shortened() -> None:
@@ -62,9 +62,8 @@ def test_a_giant_result_alone_is_shortened() -> None:
 
 
 def test_what_stepping_back_parts_is_repaired() -> None:
-    window = talk("u=10 c=10 r=200 c=10 r=20 a=10", limit=100)
-    policy = replace(POLICY, steps_back=True)
-    plan = make_plan(policy, window)
+    window = make_window("u=10 c=10 r=200 c=10 r=20 a=10", limit=100)
+    plan = make_plan(GoatAsShipped(max_output_tokens=0, preserve_ratio=0.5), window)
     assert plan.cut == 3
     assert window.items[2].kind is Kind.TOOL_RESULT
 
@@ -89,14 +88,6 @@ def test_the_plan_says_how_full_it_was_and_what_is_kept() -> None:
     )
 
 
-def test_messages_are_measured_in_the_unit() -> None:
-    rows = [("reckoned", 10), ("bytes", 24), ("code-points", 14), ("utf-16", 16)]
-    blocks = {"u": Block.user("é🙂" * 10), "a": Block.user("x" * 7)}
-    window = talk("u a", blocks=blocks, in_use=10)
-    for unit, tokens in rows:
-        assert PreserveZone(unit=unit).measure_budget(window).message_tokens == tokens, unit
-
-
 # Pruning
 
 
@@ -118,11 +109,12 @@ def test_below_the_threshold_old_results_are_shortened_and_nothing_leaves() -> N
     assert plan.reason == "threshold: 1 old tool results are longer than 1,000 characters"
 
 
-def test_shortening_waits_until_it_saves_enough() -> None:
-    assert old_result(700, prune_gain=0.1) is not None
-    assert old_result(700, prune_gain=0.5) is None
-    assert old_result(700, prune_gain=0.0) is not None
+def test_shortening_waits_until_it_saves_enough(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert old_result(140) is not None
     assert old_result(140, prune_over=None) is None
+    for gain, is_shortened in [(0.1, True), (0.5, False), (0.0, True)]:
+        monkeypatch.setattr(PreserveZone, "prune_gain", gain)
+        assert (old_result(700) is not None) is is_shortened, gain
 
 
 def test_above_the_threshold_what_is_preserved_stays_as_it_is() -> None:
@@ -145,11 +137,11 @@ def test_a_pinned_result_and_one_that_is_short_already_fire_nothing() -> None:
 def test_an_old_result_is_read_once_until_there_are_fewer(monkeypatch: pytest.MonkeyPatch) -> None:
     read: list[int] = []
 
-    def measure(text: str, _: object) -> int:
+    def fit(_: object, text: str, most: int) -> int | None:
         read.append(len(text))
-        return len(text)
+        return 200 if len(text) > most else None
 
-    monkeypatch.setattr(preserve_zone, "measure_length", measure)
+    monkeypatch.setattr(PreserveZone, "fit_head", fit)
     window = talk("c r=500 u u u", limit=1_000, trigger=Trigger.THRESHOLD, in_use=540)
     policy = PreserveZone(max_output_tokens=0, preserve_recent=2)
 
@@ -161,7 +153,7 @@ def test_an_old_result_is_read_once_until_there_are_fewer(monkeypatch: pytest.Mo
 def test_a_character_is_not_cut_in_two() -> None:
     result = ToolResult(tool_call_id="c", content="x" + "é" * 1_000)
     window = Window(items=(Item(1, result, 1, 500),), after=1, limit=1_000)
-    policy = PreserveZone(unit="bytes", preserve_recent=0)
+    policy = GoatAsShipped(preserve_recent=0)
 
     assert [head for _, head in policy.list_old_results(window.items)] == [100]
 

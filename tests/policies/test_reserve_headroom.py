@@ -16,6 +16,7 @@ from cutbank.domain.compaction_events import Trigger
 from cutbank.domain.errors import InvalidSettingError, NothingToCompactError
 from cutbank.domain.models import ModelFacts
 from cutbank.domain.policies.catalog import ALIASES, DEFAULT_POLICY, POLICIES
+from cutbank.domain.policies.reference.klaude_code import KlaudeAsShipped, KlaudeLater
 from cutbank.domain.policies.reserve_headroom import Headroom, ReserveHeadroom
 from cutbank.domain.settlement import settle_plan
 from cutbank.domain.summaries.klaude_template import KLAUDE_TEMPLATES, KlaudeVersion
@@ -170,11 +171,8 @@ def test_what_came_after_a_report_is_counted_only_where_that_is_asked_for() -> N
     words = {"u": Block.user("words"), "a": Block.assistant("words")}
     window = talk("u a u=50 a=50", blocks=words, usage=70, usage_at=2, in_use=170)
 
-    assert ReserveHeadroom().count_in_use(window) == 170
-    assert ReserveHeadroom(counts="reported").count_in_use(window) == 70
-    assert ReserveHeadroom(counts="reported-and-later").count_in_use(window) == 170
-    later = ReserveHeadroom(counts="reported-and-later", unit="bytes")
-    assert later.count_in_use(window) == 70 + 2 * 2
+    assert KlaudeAsShipped().count_in_use(window) == 70
+    assert KlaudeLater().count_in_use(window) == 70 + 2 * 2
 
 
 # The plan

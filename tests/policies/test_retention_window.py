@@ -10,11 +10,13 @@ from cutbank.domain.blocks import AnyBlock, Block, Kind, Media, Text, ToolCall, 
 from cutbank.domain.compaction_events import Trigger
 from cutbank.domain.errors import NothingToCompactError
 from cutbank.domain.item import Item
+from cutbank.domain.policies.reference.tunacode import TunacodeAsShipped, TunacodeLater
 from cutbank.domain.policies.retention_window import RetentionWindow
 from cutbank.domain.settlement import settle_plan
 
 POLICY = RetentionWindow(keep_recent_tokens=30, reserve_tokens=20)
-IN_TEXT = replace(POLICY, unit="code-points")
+IN_TEXT = TunacodeAsShipped(keep_recent_tokens=30, reserve_tokens=20)
+LATER = TunacodeLater(keep_recent_tokens=30, reserve_tokens=20)
 CALL = ToolCall(tool_call_id="c", name="t" * 37)
 talk = partial(make_window, blocks={"c": CALL}, trigger=Trigger.THRESHOLD)
 cut = find_planned_cut
@@ -39,7 +41,7 @@ def test_where_no_message_ends_the_cut_that_was_meant_is_for_the_store_to_repair
     window = talk("c r c r c r c r")
     plan = POLICY.plan(window)
 
-    assert POLICY.find_cut(window) == 0
+    assert POLICY.find_cut(window, 5) == 0
     assert plan is not None
     assert plan.cut == 6
     settled = settle_plan(window, plan)
@@ -48,18 +50,16 @@ def test_where_no_message_ends_the_cut_that_was_meant_is_for_the_store_to_repair
 
 
 def test_a_run_of_tools_that_would_fire_again_is_cut_inside() -> None:
-    for policy in [POLICY, IN_TEXT]:
-        window = talk("u c r c r c r c r c r")
+    window = talk("u c r c r c r c r c r")
 
-        plan = policy.plan(window)
+    plan = POLICY.plan(window)
 
-        # Behind the prompt, and all the rest would stay.
-        assert policy.find_cut(window) == 1, policy
-        assert plan is not None, policy
-        assert plan.cut == 9, policy
-        assert settle_plan(window, plan).first_kept == 8, policy
-        assert cut(replace(policy, splits_runs=False), window) == 2, policy
-        assert cut(policy, replace(window, limit=150, in_use=101)) == 2, policy
+    assert plan is not None
+    assert plan.cut == 9
+    assert settle_plan(window, plan).first_kept == 8
+    # Behind the prompt, and all the rest stays.
+    assert cut(IN_TEXT, window) == 2
+    assert cut(POLICY, replace(window, limit=150, in_use=101)) == 2
 
 
 @pytest.mark.claim("S2.18", "S2.19")
@@ -77,18 +77,17 @@ def test_a_forced_compaction_cuts_where_less_is_there_than_is_to_be_kept(
             subtests.test(str(trigger)),
             pytest.raises(NothingToCompactError, match="keep_recent_tokens"),
         ):
-            replace(wide, forced_cut="budget").plan(window)
-        assert cut(replace(POLICY, forced_cut="latest"), window) == 4, trigger
+            TunacodeAsShipped(keep_recent_tokens=1_000).plan(window)
+        assert cut(LATER, window) == 4, trigger
         assert cut(POLICY, talk("u a u a u a", trigger=trigger)) == 4, trigger
 
 
 def test_behind_unfinished_words_there_is_a_cut_where_that_is_wanted() -> None:
     window = talk("u a u~ a~ u a u")
-    later = replace(POLICY, cuts_after_unfinished=True)
 
     assert cut(POLICY, window) == 4
-    assert cut(later, window) == 5
-    assert cut(later, talk("u a c~ u a u")) == 3  # not behind a call
+    assert cut(LATER, window) == 5
+    assert cut(LATER, talk("u a c~ u a u")) == 3  # not behind a call
 
 
 @pytest.mark.claim("S2.14", "S2.15")
@@ -109,20 +108,6 @@ def test_exactly_what_is_to_be_kept_is_enough() -> None:
     window = talk("u a u a u a")
     for policy in (POLICY, IN_TEXT):
         assert cut(policy, window) == 4
-
-
-def test_messages_are_measured_in_the_unit() -> None:
-    rows: list[tuple[str, int]] = [
-        ("code-points", 1),
-        ("utf-16", 2),
-        ("bytes", 3),
-        ("reckoned", 10),
-    ]
-    for unit, tokens in rows:
-        item = Item(1, Block.user("\U0001f600" * 3 + "ab"), 1, 10)
-        policy = replace(POLICY, unit=unit)
-
-        assert policy.count_tokens([item]) == tokens, unit
 
 
 def test_an_image_counts_as_its_address_or_its_type_and_a_call_as_python_prints_it() -> None:

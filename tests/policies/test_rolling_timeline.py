@@ -15,6 +15,7 @@ from cutbank.domain.blocks import Kind, ToolCall
 from cutbank.domain.compaction_events import Trigger
 from cutbank.domain.errors import NothingToCompactError
 from cutbank.domain.item import Item
+from cutbank.domain.policies.reference.kdcube import KdcubeAsShipped, count_overhead
 from cutbank.domain.policies.rolling_timeline import RollingTimeline
 from cutbank.domain.ranges import Ranges
 from cutbank.domain.settlement import settle_plan
@@ -56,15 +57,12 @@ def test_the_newest_turns_stay_whole_where_that_leaves_something_to_go() -> None
     assert cut("u=60 a=80 u a", replace(POLICY, keep_recent_turns=9), limit=140) == 2
 
 
-def test_recent_turns_that_just_fit_into_the_room_stay_by_the_rules() -> None:
-    policy = replace(POLICY, keep_recent_turns=2)
+def test_recent_turns_that_just_fit_into_the_room_stay() -> None:
+    short = replace(POLICY, keeps=0.3, keep_recent_turns=2)
 
-    for limit, turn_start in ((80, 3), (79, 0)):
-        plan = make_plan(policy, window("u a u=30 a=10 u=30 a=10", limit=limit))
-        assert plan.template == policy.make_template(turn_start), limit
-    # Where the rules remove nothing, too, though the share alone would keep less.
-    by_messages = replace(policy, keeps=0.3, budget_counts="messages")
-    assert [cut("u u=30 d u", by_messages, limit=limit) for limit in (50, 49)] == [2, 3]
+    for limit, first_kept in ((80, 3), (79, 5)):
+        plan = make_plan(short, window("u a u=30 a=10 u=30 a=10", limit=limit))
+        assert (plan.cut, plan.template) == (first_kept, short.make_template(first_kept)), limit
 
 
 @pytest.mark.claim("S0.21", "S0.22")
@@ -72,15 +70,15 @@ def test_it_fires_above_nine_tenths_and_not_at_them() -> None:
     for used in (89, 90, 91):
         seen = window(f"u={used - 10}", trigger=Trigger.THRESHOLD, overhead=10)
 
-        assert POLICY.sizes.count_total(seen) == used
+        assert POLICY.measure_usage(seen).total == used
         assert POLICY.fires(seen) is (used > 90), used
-    assert RollingTimeline(unit="code-points").sizes.count_overhead(window("")) == 1
+    assert count_overhead(window("")) == 1
 
 
-def test_thinking_counts_towards_what_stays_unless_it_is_set_otherwise() -> None:
+def test_thinking_counts_towards_what_stays_and_did_not_in_the_original() -> None:
     seen = window("u a u=30 a=30 t=30 a=10")
     by_blocks = find_cut(POLICY, seen)
-    by_messages = find_cut(replace(POLICY, budget_counts="messages"), seen)
+    by_messages = find_cut(KdcubeAsShipped(keep_recent_turns=0), seen)
 
     assert by_blocks is not None
     assert by_messages is not None
@@ -103,9 +101,9 @@ def test_a_plan_says_why_how_large_and_what_if_nobody_writes() -> None:
     assert plan.reason == ("threshold: 110 of 100 tokens in use; of the blocks, the newest 70 stay")
     assert (plan.summary_tokens, plan.turn_tokens) == (800, 400)
     assert plan.on_failure is OnFailure.EXTRACTIVE
-    shipped = get_policy("kdcube@as_shipped")
-    assert isinstance(shipped, RollingTimeline)
-    forced = make_plan(shipped, window("u=30 a u=30 a=40", system_prompt="s" * 400))
+    forced = make_plan(
+        get_policy("kdcube@as_shipped"), window("u=30 a u=30 a=40", system_prompt="s" * 400)
+    )
     assert forced.on_failure is OnFailure.UNCHANGED
 
 
@@ -118,7 +116,7 @@ def test_the_raw_cut_keeps_the_share_and_no_whole_message_more(
     words: list[tuple[str, int]], limit: int, turns: int
 ) -> None:
     seen = window(" ".join(f"{kind}={size}" for kind, size in words), limit=limit)
-    raw = find_cut(RollingTimeline(keep_recent_turns=turns, cuts_at="blocks"), seen)
+    raw = find_cut(RollingTimeline(keep_recent_turns=turns), seen)
 
     assert raw is not None
     kept = [item for item in seen.items if item.position >= raw.first_kept]

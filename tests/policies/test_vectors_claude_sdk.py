@@ -11,10 +11,11 @@ from vector_files import FOLDERS, Vector, lines_of
 
 from cutbank import Item, Kind, PreserveZone, Window, get_policy
 from cutbank.domain.blocks import PROMPT_KINDS
-from cutbank.domain.counting.estimators import ESTIMATORS
-from cutbank.domain.policies.preserve_zone import PRUNED_CHARACTERS, step_back
+from cutbank.domain.counting.estimators import GOAT_ESTIMATOR
+from cutbank.domain.policies.preserve_zone import PRUNED_CHARACTERS
+from cutbank.domain.policies.reference.claude_sdk import GoatAsShipped, step_back
 
-GOAT = ESTIMATORS["goat"]
+GOAT = GOAT_ESTIMATOR
 CONFIGURED = ("threshold", "preserve_ratio", "preserve_recent", "max_output_tokens")
 CUT_OFF = "\n... [output truncated]"
 """What the original writes behind the beginning of a shortened result."""
@@ -50,10 +51,9 @@ class Case:
         assert isinstance(policy, PreserveZone)
         return policy
 
-    def text_tokens(self, policy: PreserveZone) -> list[int]:
+    def text_tokens(self) -> list[int]:
         """The size of each message, without the fixed tokens of each."""
-        assert policy.estimator is not None
-        texts = replace(policy.estimator, extra_tokens=0)
+        texts = replace(GOAT, extra_tokens=0)
         return [
             texts.count_message([item.block for item in self.window.items[first:end]])
             for first, end in pairwise(self.starts)
@@ -62,7 +62,7 @@ class Case:
     def split(self, policy: PreserveZone) -> tuple[Sequence[Item], Sequence[Item]]:
         """The items that leave and those that stay, before any repair."""
         items, split = self.window.items, policy.find_split(self.window)
-        if policy.keeps_newest and split >= len(items):
+        if isinstance(policy, GoatAsShipped) and split >= len(items):
             split = 0
         return items[:split], items[split:]
 
@@ -118,19 +118,22 @@ def check(case: Case, found: dict[str, Any], expected: Vector) -> None:
 
 
 def measure(case: Case, policy: PreserveZone) -> dict[str, Any]:
-    budget, config = policy.measure_budget(case.window), case.vector["config"]
-    assert budget.system_tokens == config["system_prompt_tokens"], case.name
+    assert isinstance(policy, GoatAsShipped)
+    window, config = case.window, case.vector["config"]
+    used = policy.count_in_use(window) + policy.max_output_tokens
+    utilization = policy.measure_utilization(window)
+    assert policy.count_system_tokens(window) == config["system_prompt_tokens"], case.name
     preserved = policy.compute_preserve_budget(case.window.limit)
     assert preserved == config["preserve_budget"], case.name
     return {
-        "text_tokens": case.text_tokens(policy),
+        "text_tokens": case.text_tokens(),
         "per_message_overhead": GOAT.extra_tokens,
-        "total_tokens": budget.message_tokens,
-        "utilization": budget.utilization,
-        "is_overflow": budget.used_tokens > budget.limit,
-        "should_compact": policy.should_compact(budget),
-        "must_compact": policy.must_compact(budget),
-        "available": max(0, budget.limit - budget.used_tokens),
+        "total_tokens": policy.count_message_tokens(window),
+        "utilization": utilization,
+        "is_overflow": used > window.limit,
+        "should_compact": policy.should_compact(utilization),
+        "must_compact": policy.must_compact(utilization),
+        "available": max(0, window.limit - used),
     }
 
 

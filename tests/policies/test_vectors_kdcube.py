@@ -10,6 +10,7 @@ from neutral_timeline import timeline_window
 from vector_files import FOLDERS, Vector, lines_of
 
 from cutbank import Item, Trigger
+from cutbank.domain.policies.reference.kdcube import count_overhead, iter_sizes
 from cutbank.domain.summaries.kdcube_template import list_touched_files
 from cutbank.domain.summaries.summarizer import SummaryPart
 
@@ -36,9 +37,9 @@ def test_vectors_are_answered(folder: str) -> None:
         window, policy, compaction = window_of(vector), shipped(vector), compaction_of(vector)
         visible = kdcube.visible(compaction.blocks)
         found = {
-            "block_tokens": list(policy.sizes.iter_sizes(kdcube.in_memory(window))),
-            "sys_est": policy.sizes.count_overhead(window),
-            "total_est": policy.sizes.count_total(window),
+            "block_tokens": list(iter_sizes(kdcube.in_memory(window))),
+            "sys_est": count_overhead(window),
+            "total_est": policy.count_in_use(window),
             "trigger": vector["config"]["force"] or policy.fires(window),
             "cut": told(find_due_cut(policy, window)),
             "compacted": compaction.summary is not None,

@@ -6,7 +6,8 @@ from vector_files import FOLDERS, table_of
 
 from cutbank import ReserveHeadroom, Window, recognize_overflow
 from cutbank.domain.messages import group_messages
-from cutbank.domain.policies.reserve_headroom import Headroom, list_kept_messages
+from cutbank.domain.policies.reference.klaude_code import list_kept_messages
+from cutbank.domain.policies.reserve_headroom import Headroom
 
 TABLES = pytest.mark.parametrize("file", ["klaude_first_tables", "klaude_tables"])
 
@@ -41,7 +42,7 @@ def check_sizes(case: Case) -> None:
 
 def check_cut(case: Case) -> int | None:
     """Compare the walk with the vector; return the first kept position."""
-    expected, walk = case.expected, case.policy.walk_back(case.window)
+    expected, walk = case.expected, case.walk()
     base = case.message_at(case.window.cut_start)
     assert base == expected["base_start_index"], case.id
     if expected["result"] is not None:

@@ -7,8 +7,9 @@ from neutral_session import NeutralSession
 from pi_preparation import PiPreparation, find_pi_cut, prepare_like_pi
 from vector_files import FOLDERS, Vector, lines_of
 
-from cutbank import Pi, Trigger, Window, get_policy
+from cutbank import Trigger, Window, get_policy
 from cutbank.domain.messages import group_messages
+from cutbank.domain.policies.reference.pi_mono import PiAsShipped
 from cutbank.domain.summaries.summarizer import SummaryPart
 
 
@@ -26,7 +27,7 @@ class Line:
         settings = {name: config[name] for name in ("enabled", "reserve_tokens")}
         keep = {"keep_tokens": config["keep_recent_tokens"]}
         policy = get_policy("pi@as_shipped", **(settings | keep))
-        assert isinstance(policy, Pi)
+        assert isinstance(policy, PiAsShipped)
         self.policy = policy
 
     def folded(self) -> Window:
@@ -81,7 +82,7 @@ def measure_messages(line: Line) -> list[int | None]:
 
 
 def measure_usage(line: Line, window: Window) -> dict[str, Any]:
-    found = line.policy.measure_usage(window)
+    found = line.policy.measure_items(window, window.items)
     spoken = [i for i, size in enumerate(line.expected["message_tokens"]) if size is not None]
     return {
         "tokens": found.tokens,

@@ -8,8 +8,9 @@ from neutral_blocks import is_cut_off
 from neutral_session import NeutralSession
 from vector_files import FOLDERS, Vector, lines_of
 
-from cutbank import RetentionWindow, Trigger, Window, get_policy
+from cutbank import Trigger, Window, get_policy
 from cutbank.domain.messages import iter_message_spans_back
+from cutbank.domain.policies.reference.tunacode import TunacodeAsShipped
 from cutbank.domain.summaries.templates import TunacodeTemplate
 
 UNSENT = {"turn_header", "artifact", "note", "developer", "summary"}
@@ -38,11 +39,15 @@ def told(vector: Vector, trigger: Trigger = Trigger.THRESHOLD) -> Told:
     return Told(session, replace(window, items=items), [*starts, len(items)])
 
 
-def policy(vector: Vector, preset: str) -> RetentionWindow:
+def find_cut(policy: TunacodeAsShipped, window: Window) -> int:
+    return policy.find_cut(window, policy.find_budget_index(window))
+
+
+def policy(vector: Vector, preset: str) -> TunacodeAsShipped:
     names = ("keep_recent_tokens", "reserve_tokens")
     settings = {name: vector["config"][name] for name in names}
     found = get_policy(f"tunacode@{preset}", **settings)
-    assert isinstance(found, RetentionWindow)
+    assert isinstance(found, TunacodeAsShipped)
     return found
 
 
@@ -61,10 +66,10 @@ def test_vectors_are_answered(folder: str) -> None:
         forced = Trigger.MANUAL if vector["config"]["force"] else Trigger.THRESHOLD
         here, by = told(vector, forced), policy(vector, "as_shipped")
         if expected["status"] == "compacted":
-            found |= compact(here, by.find_cut(here.window))
+            found |= compact(here, find_cut(by, here.window))
         else:
             assert expected["reason"] != "below_threshold" or not by.fires(here.window)
-            assert expected["reason"] != "no_valid_boundary" or not by.find_cut(here.window)
+            assert expected["reason"] != "no_valid_boundary" or not find_cut(by, here.window)
         assert found == {name: expected[name] for name in found}, vector["vector"]
 
 
@@ -82,8 +87,8 @@ def find_boundaries(vector: Vector) -> dict[str, Any]:
     here = told(vector)
     shipped, later = policy(vector, "as_shipped"), policy(vector, "later")
     forced = replace(here.window, trigger=Trigger.MANUAL)
-    boundary = index(here, shipped.find_cut(here.window))
-    assert index(here, shipped.find_cut(forced)) == boundary, vector["vector"]
+    boundary = index(here, find_cut(shipped, here.window))
+    assert index(here, find_cut(shipped, forced)) == boundary, vector["vector"]
     return {
         "trigger": shipped.fires(here.window),
         "boundary": boundary,
@@ -91,8 +96,8 @@ def find_boundaries(vector: Vector) -> dict[str, Any]:
             index(here, at) for at in here.starts[1:] if shipped.is_valid_cut(here.window.items, at)
         ],
         "later_00d8fd27": {
-            "boundary": index(here, later.find_cut(here.window)),
-            "force_boundary": index(here, later.find_cut(forced)),
+            "boundary": index(here, find_cut(later, here.window)),
+            "force_boundary": index(here, find_cut(later, forced)),
         },
     }
 

@@ -17,7 +17,7 @@ from cutbank.adapters.runtime.agent_loop import AgentLoop
 from cutbank.adapters.runtime.sessions.session_store import SessionStore
 from cutbank.domain.compaction_terms import PinRules
 from cutbank.domain.errors import CompactionCancelledError, ContextOverflowError
-from cutbank.domain.hooks import CompactionEvent, CompactionEventKind, Veto, ViewStats
+from cutbank.domain.hooks import CompactionEvent, CompactionEventKind, HookAnswer, ViewStats
 from cutbank.domain.session_events import Parent, Usage
 from cutbank.domain.summaries.summarizer import Draft, Material
 from cutbank.projections.history_view import HistoryView
@@ -259,7 +259,7 @@ def test_a_hook_may_add_instructions(store: SessionStore, session: StoredSession
         asked.append(material.instructions)
         return Draft("A summary of it.")
 
-    store.listeners.append(lambda _: Veto(instructions="Keep the ticket's number."))
+    store.listeners.append(lambda _: HookAnswer(instructions="Keep the ticket's number."))
     options = LoopOptions(summarizers=[Scripted(writes)], instructions="Be short.")
 
     full(session).loop(limit=LIMIT, options=options).prepare()
@@ -270,7 +270,7 @@ def test_a_hook_may_add_instructions(store: SessionStore, session: StoredSession
 def test_a_veto_leaves_the_view(
     store: SessionStore, session: StoredSession, told: list[CompactionEvent]
 ) -> None:
-    store.listeners.append(lambda _: Veto(veto="not while the tests run"))
+    store.listeners.append(lambda _: HookAnswer(veto="not while the tests run"))
     loop = full(session).loop(limit=LIMIT)
 
     assert loop.prepare().boundary is None

@@ -10,9 +10,9 @@ from cutbank import Audit, NotFoundError, Ranges, StoredSession
 from cutbank.adapters.analysis.replaying.recordings import read_recording
 from cutbank.projections.audit_entries import (
     AuditedBlock,
+    AuditedCall,
     AuditedDecision,
     AuditedEvent,
-    ModelCallEntry,
     RequestProof,
 )
 from cutbank.projections.block_statuses import ViewEpoch, compute_status_ranges, find_status
@@ -36,7 +36,7 @@ def check_sum(session: StoredSession, audit: Audit) -> None:
         match happening:
             case AuditedBlock(position=position) | AuditedEvent(position=position):
                 positions.append(position)
-            case ModelCallEntry(number=number):
+            case AuditedCall(number=number):
                 numbers.append(number or 0)
                 positions += [happening.reported.originator_version] if happening.reported else []
             case AuditedDecision(version=version):
@@ -48,7 +48,7 @@ def check_sum(session: StoredSession, audit: Audit) -> None:
 
 def check_calls(session: StoredSession, audit: Audit, sent: Sent) -> None:
     replayed = read_recording(session).calls
-    asked = [one for one in audit.read_between() if isinstance(one, ModelCallEntry)]
+    asked = [one for one in audit.read_between() if isinstance(one, AuditedCall)]
     assert [(call.number, call.last_seen_position, call.answer) for call in replayed] == [
         (one.number, one.last_seen_position, one.answer) for one in asked
     ]

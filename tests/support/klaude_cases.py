@@ -7,10 +7,13 @@ from typing import Any
 from neutral_session import NeutralSession
 from vector_files import Vector, lines_of
 
-from cutbank import Item, Material, Ranges, ReserveHeadroom, Window, get_policy
+from cutbank import Item, Material, Ranges, Window, get_policy
 from cutbank.domain.compaction_events import Digest
+from cutbank.domain.counting.estimators import KLAUDE_ESTIMATOR
 from cutbank.domain.digest import build_digest
 from cutbank.domain.messages import group_messages
+from cutbank.domain.policies.reference.klaude_code import KlaudeAsShipped
+from cutbank.domain.policies.reserve_headroom import ReserveWalk
 from cutbank.domain.settlement import find_split_turn
 from cutbank.domain.summaries.klaude_template import KLAUDE_TEMPLATES, KlaudeTemplate
 
@@ -26,7 +29,7 @@ class Case:
     session: NeutralSession
     whole: Sequence[Item]
     """All that was ever said."""
-    policy: ReserveHeadroom
+    policy: KlaudeAsShipped
     window: Window
 
     @property
@@ -49,8 +52,12 @@ class Case:
         return next((i for i, last in enumerate(lasts) if last >= position), 0)
 
     def count_tokens(self, items: Sequence[Item]) -> int:
-        assert self.policy.estimator is not None
-        return self.policy.estimator.count_message([item.block for item in items])
+        return KLAUDE_ESTIMATOR.count_message([item.block for item in items])
+
+    def walk(self) -> ReserveWalk:
+        """How far the original walks back, legal or not."""
+        keep = self.policy.find_headroom(self.window.limit).keep
+        return self.policy.walk_back(self.window, keep)
 
     @property
     def tokens_before(self) -> int:
@@ -96,7 +103,7 @@ def cases(which: str, file: str) -> Iterator[Case]:
         if file == "klaude":
             settings["answer_tokens"] = config["max_tokens"]
         policy = get_policy(f"klaude-code@{SYSTEMS[file]}", **settings)
-        assert isinstance(policy, ReserveHeadroom)
+        assert isinstance(policy, KlaudeAsShipped)
         session = NeutralSession(vector["input"])
         last = session.last_summary
         kept_from = last["meta"]["first_kept_block"] if last else None

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from cutbank import Item, Material, Pi, Ranges, ToolCall, Window
 from cutbank.domain.compaction_events import Digest
 from cutbank.domain.messages import Role, find_message_start, find_role
+from cutbank.domain.policies.reference.pi_mono import PiAsShipped
 
 
 @dataclass(frozen=True)
@@ -69,21 +70,21 @@ def _make_utf16_key(name: str) -> bytes:
 
 
 def find_pi_cut(policy: Pi, window: Window) -> PiCut:
-    items, start, at = window.open_to_cut, policy.find_start(window), policy.find_first_kept(window)
+    items, at = policy.list_open_items(window), policy.find_first_kept(window)
     if at == len(items):
         return PiCut(None)
     if find_role(items[at]) is Role.USER:
         return PiCut(items[at].position)
-    asked = (i for i in range(at, start - 1, -1) if find_role(items[i]) in _ASKING)
-    turn = next((max(start, find_message_start(items, i)) for i in asked), None)
+    asked = (i for i in range(at, -1, -1) if find_role(items[i]) in _ASKING)
+    turn = next((find_message_start(items, i) for i in asked), None)
     return PiCut(items[at].position, None if turn is None else items[turn].position)
 
 
 _ASKING = {Role.USER, Role.DEVELOPER}
 
 
-def prepare_like_pi(policy: Pi, window: Window) -> PiPreparation | None:
-    cut, items = find_pi_cut(policy, window), window.open_to_cut[policy.find_start(window) :]
+def prepare_like_pi(policy: PiAsShipped, window: Window) -> PiPreparation | None:
+    cut, items = find_pi_cut(policy, window), policy.list_open_items(window)
     if cut.first_kept is None:
         return None
     until = cut.first_kept if cut.turn_start is None else cut.turn_start

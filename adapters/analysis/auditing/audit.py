@@ -3,6 +3,7 @@
 from bisect import bisect_left, bisect_right
 from collections import deque
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import cache, cached_property
 from operator import attrgetter
 from typing import cast
@@ -16,10 +17,8 @@ from ....domain.token_estimate import PromptSizeChange
 from ....projections.audit_entries import (
     AuditedBlock,
     AuditedCall,
-    AuditedDecision,
     AuditedEvent,
     AuditEntry,
-    ModelCallEntry,
     find_source_time,
     place_decisions,
 )
@@ -125,21 +124,13 @@ class Audit:
                     yield entry
                 while calls and calls[0].last_seen_position == recorded.position:
                     call = views.describe(calls.popleft())
-                    while decisions and self._comes_before(decisions[0], call):
+                    while decisions and call.call.has_seen_decision(
+                        decisions[0].version, recorded.position, self.coordinate.lineage
+                    ):
                         yield decisions.popleft()
                     yield call
                 while decisions and decisions[0].position == recorded.position:
                     yield decisions.popleft()
-
-    def _comes_before(self, decision: AuditedDecision, call: ModelCallEntry) -> bool:
-        """Return whether a decision was made before the call was sent."""
-        if decision.position != call.last_seen_position:
-            return decision.position < call.last_seen_position
-        reported = call.reported
-        if reported and reported.fingerprint and reported.lineage == self.coordinate.lineage:
-            # A call that cutbank served names its lineage version.
-            return decision.version <= reported.lineage_version
-        return True
 
     def _make_entry(self, recorded: RecordedEvent) -> AuditEntry | None:
         position, event = recorded.position, recorded.event
@@ -250,4 +241,4 @@ def _find_call_at(session: StoredSession, position: int) -> AuditedCall:
 def _audit_call(session: StoredSession, call: RecordedCall) -> AuditedCall:
     views = SentViews(session.log.events, session.namespace, session.key)
     entry = views.describe(call)
-    return AuditedCall(call, call.report, entry.lineage, entry.shown, views.find_view(entry))
+    return replace(entry, view=views.find_view(entry))

@@ -1,15 +1,11 @@
 """Reads the lineages of a session as trees."""
 
-from bisect import bisect_left
 from collections.abc import Iterable
 from functools import partial
-from itertools import islice
-from operator import attrgetter
 
 from ....domain.compaction import MAIN_LINEAGE, RECORDED_LINEAGE
 from ....domain.compaction_events import BoundaryActivated, Summary
 from ....projections.lineage_tree import LineageTree, grow_tree
-from ....projections.replay.replay import is_switch_known
 from ...runtime.sessions.stored_session import StoredSession
 from ...storage.compaction_sizes import measure_compactions
 from ...storage.event_log.storage_errors import translate_storage_errors
@@ -60,7 +56,5 @@ def _read_tree(session: StoredSession, name: str) -> LineageTree:
 
 
 def _find_first_call(session: StoredSession, lineage: str, switch: BoundaryActivated) -> int | None:
-    calls = read_calls(session)
-    first = bisect_left(calls, switch.effective_from, key=attrgetter("last_seen_position"))
-    later = islice(calls, first, None)
-    return next((one.number for one in later if is_switch_known(switch, one.report, lineage)), None)
+    at = switch.originator_version, switch.effective_from, lineage
+    return next((one.number for one in read_calls(session) if one.has_seen_decision(*at)), None)

@@ -16,7 +16,7 @@ from ....domain.session_events import (
     SystemPromptSet,
     ToolsSet,
 )
-from ....projections.audit_entries import ModelCallEntry, RequestProof, SentView
+from ....projections.audit_entries import AuditedCall, RequestProof, SentView
 from ....projections.history_view import HistoryFold, HistoryView
 from ....projections.replay.recorded_calls import RecordedCall
 from ....projections.view_content import Fingerprint, RecordedEvent, estimate_system_and_tools
@@ -58,7 +58,7 @@ class SentViews:
     def _owners(self) -> dict[UUID, Owner]:
         return find_owners(self.store, *self._own)
 
-    def describe(self, call: RecordedCall) -> ModelCallEntry:
+    def describe(self, call: RecordedCall) -> AuditedCall:
         """Return what a call was sent."""
         report = call.report
         # Of an imported call, it is what its source recorded.
@@ -78,9 +78,9 @@ class SentViews:
         else:
             self._views[owner, lineage] = view
             sent = view.check_fingerprint(recorded)
-        return ModelCallEntry(call, report, lineage, sent)
+        return AuditedCall(call, report, lineage, sent)
 
-    def find_view(self, entry: ModelCallEntry) -> HistoryView | None:
+    def find_view(self, entry: AuditedCall) -> HistoryView | None:
         """Return the view of the call described last; None if it cannot be rebuilt."""
         owner = self._owners[entry.reported.originator_id] if entry.reported else self._own
         view = self._views.get((owner, entry.lineage))

@@ -3,27 +3,27 @@
 import gc
 import logging
 import os
-import pickle
 import signal
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping
 from concurrent.futures import Future
 from concurrent.futures.process import BrokenProcessPool
-from dataclasses import dataclass
 from multiprocessing import get_context, parent_process
+from pathlib import Path
 from queue import SimpleQueue
 from threading import Thread
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from pebble import ProcessExpired, ProcessPool
 
-from ....domain.backtest.cell import CellOutcome
-from ....domain.errors import BacktestError, CutbankError, PolicyFailedError
-from ....domain.models import ModelFacts
+from ....domain.backtest.cell import Cell, CellOutcome
+from ....domain.errors import BacktestError, CacheFileError, CutbankError, PolicyFailedError
 from ...runtime.sessions.session_store import SessionStore, open_store
+from ...settings.settings import Settings
 from ...storage.event_log.storage_errors import translate_storage_errors
-from .cells import BenchTerms, CellBench, ItemResult, TaskItem
-from .session_log import MeasuredSession, SessionRead, describe_log
+from .cells import CellBench, ItemResult, TaskItem
+from .result_cache import ResultCache, fingerprint_item, open_result_cache
+from .session_log import MeasuredSession
 
 DEFAULT_TIMEOUT_S = 300.0
 _SPAWN = get_context("spawn")
@@ -34,12 +34,24 @@ COLLECT_AFTER_BLOCKS = 100_000
 """New objects that trigger a search for cycles."""
 
 
-class SessionLocation(NamedTuple):
-    """A session in a database that every process of this machine can open."""
+class BenchTerms(NamedTuple):
+    """What all processes of a backtest share."""
 
     address: str
+    """A database that every process of this machine can open."""
+    settings: Settings
+    """Settings of the compactions, as in an agent's loop."""
+    cache: Path | None
+    """The file that keeps results; None keeps nothing."""
+
+
+class SessionTask(NamedTuple):
+    """One session, and the items to measure."""
+
     namespace: str
     key: str
+    items: Mapping[int, TaskItem]
+    """Items by number in the whole backtest."""
 
 
 class MeasurementFailure(NamedTuple):
@@ -47,34 +59,16 @@ class MeasurementFailure(NamedTuple):
     reason: str
 
 
-@dataclass(frozen=True)
-class SessionTask:
-    """One session, and the items to measure."""
-
-    name: str
-    """The displayed name of the session."""
-    location: SessionLocation
-    items: Mapping[int, TaskItem]
-    """Items by number in the whole backtest."""
-
-
-class ItemOrder(NamedTuple):
-    """The numbers of the items to measure, with the facts of their models."""
-
-    items: Sequence[tuple[int, ModelFacts | None]]
-    terms: BenchTerms
-
-
 class ItemAnswer(NamedTuple):
     """The outcome of one item of one session."""
 
-    session: str
-    number: int
+    task: SessionTask
+    number: int | None
+    """The number of the item; None if the session was read, and nothing measured yet."""
     result: ItemResult | MeasurementFailure
-
-
-ChooseItems = Callable[[SessionTask, SessionRead], ItemOrder]
-"""Chooses what to measure of a session, now that it is read."""
+    """What was measured, or, of a session that was read, the cell without any measurement."""
+    remark: str = ""
+    """Why nothing more is kept."""
 
 
 class _Step(NamedTuple):
@@ -87,23 +81,20 @@ class _Step(NamedTuple):
 
 
 def measure_tasks(
-    tasks: Iterable[SessionTask],
-    choose_items: ChooseItems,
-    processes: int,
-    timeout_s: float = DEFAULT_TIMEOUT_S,
+    tasks: Iterable[SessionTask], terms: BenchTerms, processes: int, timeout_s: float
 ) -> Generator[ItemAnswer]:
     """Yield the outcome of each item, in any order; always stop all processes at the end.
 
     Each process has one session at a time, so that it is read once. The longest tasks come first,
-    so that the last one does not delay the end. Raises BacktestError if processes cannot be
-    started.
+    so that the last one does not delay the end. A session without calls is read and not measured.
+    Raises BacktestError if processes cannot be started.
     """
     todo = deque(tasks)
     steps: dict[Future[Any], _Step] = {}
     finished = SimpleQueue[Future[Any]]()
 
     def schedule(step: _Step, function: Callable[..., Any], *arguments: Any) -> None:
-        arguments = (step.task.location, *arguments)
+        arguments = (terms, step.task.namespace, step.task.key, *arguments)
         future = step.pool.schedule(function, arguments, timeout=timeout_s)
         steps[future] = step
         future.add_done_callback(finished.put)
@@ -115,17 +106,13 @@ def measure_tasks(
         while steps:
             future = finished.get()
             pool, task, number = steps.pop(future)
-            result = _get_result(future, timeout_s)
-            answers: list[ItemAnswer] = []
-            if number is not None:
-                answers.append(ItemAnswer(task.name, number, result))
-            elif isinstance(result, MeasurementFailure):
-                answers += (ItemAnswer(task.name, each, result) for each in task.items)
-            else:
-                order = choose_items(task, result)
-                terms = pickle.dumps(order.terms)  # once: a session may have many items
-                for each, facts in order.items:
-                    schedule(_Step(pool, task, each), measure_item, task.items[each], facts, terms)
+            result, remark = _get_result(future, timeout_s)
+            answers = [ItemAnswer(task, number, result, remark)]
+            if number is None and isinstance(result, MeasurementFailure):
+                answers = [ItemAnswer(task, each, result) for each in task.items]
+            elif isinstance(result, Cell) and number is None and result.calls:
+                for each, item in task.items.items():
+                    schedule(_Step(pool, task, each), measure_item, item)
             if todo and not any(step.pool is pool for step in steps.values()):
                 schedule(_Step(pool, todo.popleft()), read_session)
             yield from answers
@@ -141,24 +128,24 @@ def start_pool() -> ProcessPool:
     return ProcessPool(max_workers=1, initializer=start_worker, context=_SPAWN)
 
 
-def _get_result(future: Future[Any], timeout_s: float) -> Any:
-    """Return what a process answered; if it did not, the reason."""
+def _get_result(future: Future[Any], timeout_s: float) -> tuple[Any, str]:
+    """Return what a process answered, with its remark; if it did not, the reason."""
     error = future.exception()
     match error:
         case None:
-            return future.result()
+            return cast(tuple[Any, str], future.result())
         case TimeoutError():
             reason = f"it took more than {timeout_s:g} seconds"
-            return MeasurementFailure(CellOutcome.TIMED_OUT, reason)
+            return MeasurementFailure(CellOutcome.TIMED_OUT, reason), ""
         case ProcessExpired():
-            return MeasurementFailure(CellOutcome.DIED, _describe_exit(error.exitcode))
+            return MeasurementFailure(CellOutcome.DIED, _describe_exit(error.exitcode)), ""
         case BrokenProcessPool():
             raise BacktestError(
                 "a process of the backtest ended while it had nothing to do; in a script, call "
                 'backtest below `if __name__ == "__main__":`; begin it again to go on'
             )
         case _:  # a policy may exit
-            return MeasurementFailure(CellOutcome.DIED, describe_error(error))
+            return MeasurementFailure(CellOutcome.DIED, describe_error(error)), ""
 
 
 def _describe_exit(code: int) -> str:
@@ -173,36 +160,45 @@ def _describe_exit(code: int) -> str:
 
 
 class _Worker:
-    """What this process has open: databases, and the session that it measures."""
+    """What this process has open: the database, the cache, and the session that it measures."""
 
     def __init__(self) -> None:
-        self.stores: dict[str, SessionStore] = {}
-        self.location: SessionLocation | None = None
-        self.log: MeasuredSession | None = None
+        self.terms: BenchTerms | None = None
+        self.store: SessionStore
+        self.cache: ResultCache | None = None
+        self.session: tuple[str, str] | None = None
         self.bench: CellBench | None = None
 
-    def read(self, location: SessionLocation) -> MeasuredSession:
-        """Read a session, and drop the one before."""
-        self.location = self.log = self.bench = None
-        gc.collect()  # what the session before has left
-        if location.address not in self.stores:
-            self.stores[location.address] = open_store(location.address)
-        store = self.stores[location.address]
-        with translate_storage_errors(store.name):
-            session = store.session(location.key, namespace=location.namespace, create=False)
-            self.log = MeasuredSession.read(session)
-        self.location = location
-        gc.freeze()  # a session holds many objects, which the collector would walk in vain
-        return self.log
-
-    def open_bench(self, location: SessionLocation, terms: bytes) -> CellBench:
+    def open_bench(self, terms: BenchTerms, namespace: str, key: str) -> CellBench:
         """Return the bench of a session, which is read again if another process had it."""
-        log = self.log if self.location == location else None
-        if log is None:
-            log = self.read(location)
-        if self.bench is None:
-            self.bench = CellBench(log, pickle.loads(terms))  # noqa: S301 - by our pool
+        if terms != self.terms:
+            self.store = open_store(terms.address)
+            self.cache = open_result_cache(terms.cache) if terms.cache else None
+            self.terms, self.bench = terms, None
+        if self.bench is None or self.session != (namespace, key):
+            self.bench = None
+            gc.collect()  # what the session before has left
+            with translate_storage_errors(self.store.name):
+                session = self.store.session(key, namespace=namespace, create=False)
+                self.bench = CellBench(MeasuredSession.read(session, terms.settings))
+            self.session = namespace, key
+            gc.freeze()  # a session holds many objects, which the collector would walk in vain
         return self.bench
+
+    def measure(self, bench: CellBench, item: TaskItem) -> tuple[ItemResult, str]:
+        """Return the kept result, or measure it and keep it; also return why it is not kept."""
+        if self.cache is None or (key := fingerprint_item(bench.log, item)) is None:
+            return bench.measure(item), ""
+        if (found := self.cache.get(key)) is not None:
+            return found, ""
+        result = bench.measure(item)
+        try:
+            self.cache.put(key, result)
+        except CacheFileError as error:
+            # A full disk, for example, must not lose the results in memory.
+            self.cache = None
+            return result, f"{error}; nothing more is kept"
+        return result, ""
 
 
 _worker = _Worker()
@@ -217,27 +213,29 @@ def start_worker() -> None:
     Thread(target=_exit_with_parent, daemon=True).start()
 
 
-def read_session(location: SessionLocation) -> SessionRead | MeasurementFailure:
+def read_session(
+    terms: BenchTerms, namespace: str, key: str
+) -> tuple[Cell | MeasurementFailure, str]:
     """Return what is known of a session before any measurement."""
     try:
-        return describe_log(_worker.read(location))
+        return _worker.open_bench(terms, namespace, key).log.blank_cell, ""
     except Exception as error:  # noqa: BLE001 - one session that cannot be read stops no other
         reason = f"it cannot be read: {describe_error(error)}"
-        return MeasurementFailure(CellOutcome.FAILED, reason)
+        return MeasurementFailure(CellOutcome.FAILED, reason), ""
 
 
 def measure_item(
-    location: SessionLocation, item: TaskItem, facts: ModelFacts | None, terms: bytes
-) -> ItemResult | MeasurementFailure:
-    """Measure one setup, or the controls at one limit; `terms` are pickled BenchTerms."""
+    terms: BenchTerms, namespace: str, key: str, item: TaskItem
+) -> tuple[ItemResult | MeasurementFailure, str]:
+    """Measure one setup, or the controls at one limit."""
     try:
-        return _worker.open_bench(location, terms).measure(item, facts)
+        return _worker.measure(_worker.open_bench(terms, namespace, key), item)
     except Exception as error:  # noqa: BLE001 - its row says it, and the others go on
         why = str(error) if isinstance(error, CutbankError) else describe_error(error)
         cause = error.__cause__ if isinstance(error, PolicyFailedError) else error
         if isinstance(cause, MemoryError):
-            return MeasurementFailure(CellOutcome.DIED, f"it ran out of memory ({why})")
-        return MeasurementFailure(CellOutcome.FAILED, why)
+            return MeasurementFailure(CellOutcome.DIED, f"it ran out of memory ({why})"), ""
+        return MeasurementFailure(CellOutcome.FAILED, why), ""
 
 
 def describe_error(error: BaseException) -> str:

@@ -1,7 +1,7 @@
 """Measures one session under any number of setups, which share one read of it."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from time import process_time
@@ -22,15 +22,9 @@ from ....domain.fidelity.visibility import SessionVisibility
 from ....domain.models import ModelFacts
 from ....domain.summaries.extractive import ExtractiveSummarizer
 from ....projections.replay.recorded_rows import make_session_rows
-from ....projections.replay.replay import (
-    Decider,
-    ReplayedCall,
-    collect_segments,
-    replay_recording,
-)
-from ...settings.settings import Settings
+from ....projections.replay.replay import ReplayedCall, collect_segments, replay_recording
 from ..replaying.deciders import SIZED_SUMMARIZER, SummaryOptions, make_decider
-from .session_log import MeasuredSession, describe_log, read_recorded_calls
+from .session_log import MeasuredSession, read_recorded_calls
 
 
 class ControlItem(NamedTuple):
@@ -38,15 +32,6 @@ class ControlItem(NamedTuple):
 
     limit: int
     budgets: tuple[int, ...]
-
-
-class BenchTerms(NamedTuple):
-    """What all setups of a session share besides the session itself."""
-
-    settings: Settings
-    """Settings of the compactions, as in an agent's loop."""
-    facts: Mapping[str, ModelFacts | None]
-    """Prices and limits of each recorded model, for setups that name no model."""
 
 
 TaskItem = Setup | ControlItem
@@ -102,25 +87,37 @@ class CellBench:
     """One session, read once, on which setups are measured."""
 
     log: MeasuredSession
-    terms: BenchTerms
     _measures: dict[int, FidelityMeasure] = field(default_factory=dict, init=False)
     _extractive: ExtractiveSummarizer = field(default_factory=ExtractiveSummarizer, init=False)
     """One for all setups, since it remembers what it read in the session's blocks."""
 
-    def measure(self, item: TaskItem, facts: ModelFacts | None) -> ItemResult:
-        if isinstance(item, Setup):
-            return self.measure_cell(item, facts)
-        return self.measure_controls(*item)
-
-    def measure_cell(self, setup: Setup, facts: ModelFacts | None) -> Cell:
-        """Measure one setup; `facts` are the prices and limits of its model, if known.
+    def measure(self, item: TaskItem) -> ItemResult:
+        """Measure one setup, or the controls at one limit.
 
         Raises PolicyFailedError if the policy raises or returns something other than a plan.
         """
+        if isinstance(item, Setup):
+            return self.measure_cell(item, self.log.find_setup_facts(item))
+        return self._measure_controls(*item)
+
+    def measure_cell(self, setup: Setup, facts: ModelFacts | None) -> Cell:
+        """Measure one setup; `facts` are the prices and limits of its model, if known."""
         is_sized = setup.summarizer == SIZED_SUMMARIZER
         measure = None if is_sized else self._make_measure(setup.limit)
         began = process_time()
-        decider = self._make_decider(setup, facts)
+        decider = make_decider(
+            setup.policy,
+            self.log.recording,
+            self.log.decisions,
+            self.log.settings,
+            # Only cached summaries of a model are used: `replay --allow-llm` writes missing ones.
+            SummaryOptions(setup.summarizer, setup.budget),
+            settings=setup.settings,
+            limit=setup.limit,
+            model=setup.model or self.log.model,
+            prices=facts,
+            extractive=self._extractive,
+        )
         replayed = replay_recording(self.log.recording, decider, limit=setup.limit)
         if measure is None:
             served, more = [one for one, _ in replayed], UNMEASURED_FIELDS
@@ -128,17 +125,17 @@ class CellBench:
             served, segments = collect_segments(replayed)
             more = self._measure_fidelity(measure, segments)
         calls = map(_price_call, self._recorded_calls, served)
-        return self._blank_cell.model_copy(
+        return self.log.blank_cell.model_copy(
             update={
                 "setup": setup,
                 **count_run(served),
                 **more,
-                "bill": compute_bill(calls, facts, others={} if setup.model else self.terms.facts),
+                "bill": compute_bill(calls, facts, others={} if setup.model else self.log.facts),
                 "seconds": process_time() - began,
             }
         )
 
-    def measure_controls(self, limit: int, budgets: tuple[int, ...]) -> tuple[ControlResult, ...]:
+    def _measure_controls(self, limit: int, budgets: tuple[int, ...]) -> tuple[ControlResult, ...]:
         """Measure the scores of control texts on the boundaries that all setups share."""
         recording, measure = self.log.recording, self._make_measure(limit)
         blank = ControlResult(
@@ -175,10 +172,6 @@ class CellBench:
     # What all setups share
 
     @cached_property
-    def _blank_cell(self) -> Cell:
-        return describe_log(self.log).blank_cell
-
-    @cached_property
     def _recorded_calls(self) -> tuple[PricedCall, ...]:
         return tuple(read_recorded_calls(self.log.recording))
 
@@ -191,18 +184,3 @@ class CellBench:
             boundaries = find_canonical_boundaries(self._reading, limit)
             self._measures[limit] = FidelityMeasure(self._reading, boundaries)
         return self._measures[limit]
-
-    def _make_decider(self, setup: Setup, facts: ModelFacts | None) -> Decider:
-        return make_decider(
-            setup.policy,
-            self.log.recording,
-            self.log.decisions,
-            self.terms.settings,
-            # Only cached summaries of a model are used: `replay --allow-llm` writes missing ones.
-            SummaryOptions(setup.summarizer, setup.budget),
-            settings=setup.settings,
-            limit=setup.limit,
-            model=setup.model or self.log.model,
-            prices=facts,
-            extractive=self._extractive,
-        )

@@ -4,7 +4,6 @@ from collections.abc import Iterable, Sequence
 from math import isfinite
 from typing import Any
 
-from ....domain.backtest.cell import Setup
 from ....domain.backtest.comparison import (
     IntervalEstimate,
     Metric,
@@ -40,17 +39,6 @@ _COLORS = (
     *("#0072b2", "#d55e00", "#009e73", "#cc79a7"),
     *("#e69f00", "#56b4e9", "#8c6bb1", "#7f7f7f"),
 )
-_SYMBOLS = ("circle", "diamond", "square", "triangle-up", "cross", "star")
-
-
-def assign_markers(setups: Iterable[Setup]) -> dict[str, Drawing]:
-    """Return a marker for each label, in order; when colors run out, symbols differ."""
-    markers = {}
-    for number, label in enumerate(dict.fromkeys(setup.label for setup in setups)):
-        lap, color = divmod(number, len(_COLORS))
-        symbol = _SYMBOLS[lap % len(_SYMBOLS)]
-        markers[label] = {"color": _COLORS[color], "symbol": symbol, "size": 11}
-    return markers
 
 
 def draw_cost_and_fidelity(by_limit: Iterable[Sequence[SetupTotal]]) -> tuple[list[Drawing], bool]:
@@ -64,11 +52,10 @@ def draw_cost_and_fidelity(by_limit: Iterable[Sequence[SetupTotal]]) -> tuple[li
     is_priced = None not in estimates
     estimate_cost = estimate_usd_per_100_calls if is_priced else estimate_tokens_per_call
     unit = "US dollars for 100 calls" if is_priced else "prompt tokens a call"
-    markers = assign_markers(one.setup for each in totals for one in each)
     drawings = []
     for each in totals:
         traces = [
-            _draw_point(total.setup.label, cost, kept, markers[total.setup.label])
+            _draw_point(total.setup.label, cost, kept)
             for total in each
             if (kept := estimate_metric(total, Metric.F3)) and (cost := estimate_cost(total))
         ]
@@ -85,6 +72,7 @@ def _make_layout(title: str, unit: str) -> Drawing:
         "margin": {"l": 60, "r": 20, "t": 40, "b": 60},
         # At the bottom of the drawing, where it never covers an axis title.
         "legend": {"orientation": "h", "yref": "container", "y": 0, "yanchor": "bottom"},
+        "colorway": _COLORS,
         "hovermode": "closest",
         "showlegend": True,
         "xaxis": {"automargin": True, "title": {"text": unit}},
@@ -96,9 +84,7 @@ def _make_layout(title: str, unit: str) -> Drawing:
     }
 
 
-def _draw_point(
-    label: str, cost: IntervalEstimate, kept: IntervalEstimate, marker: Drawing
-) -> Drawing:
+def _draw_point(label: str, cost: IntervalEstimate, kept: IntervalEstimate) -> Drawing:
     return {
         "type": "scatter",
         "mode": "markers",
@@ -106,13 +92,13 @@ def _draw_point(
         "name": show_hidden_characters(label).replace("&", "&amp;").replace("<", "&lt;"),
         "x": [cost.value],
         "y": [kept.value],
-        "error_x": _make_error_bar(cost, marker["color"]),
-        "error_y": _make_error_bar(kept, marker["color"]),
-        "marker": marker,
+        "error_x": _make_error_bar(cost),
+        "error_y": _make_error_bar(kept),
+        "marker": {"size": 11},
     }
 
 
-def _make_error_bar(estimate: IntervalEstimate, color: str) -> Drawing:
+def _make_error_bar(estimate: IntervalEstimate) -> Drawing:
     low, high = estimate.interval or (estimate.value, estimate.value)
     # A resample of zero may make a bar infinite.
     above, below = (
@@ -120,4 +106,4 @@ def _make_error_bar(estimate: IntervalEstimate, color: str) -> Drawing:
         for length in (high - estimate.value, estimate.value - low)
     )
     bar = {"type": "data", "symmetric": False, "array": [above], "arrayminus": [below]}
-    return {**bar, "color": color, "thickness": 1}
+    return {**bar, "thickness": 1}

@@ -11,19 +11,17 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from ....domain.backtest.cell import Cell, ControlResult, Setup
-from ....domain.models import ModelFacts
 from ...settings.policy_catalog import find_package, find_policy_class
 from ...storage.event_log.event_mapper import dump_json
 from ...storage.sqlite.checked_cache import CheckedCache, find_cache_file
-from .cells import BenchTerms, ItemResult, TaskItem
+from .cells import ItemResult, TaskItem
 from .grid import FIXED_DECIDERS
+from .session_log import MeasuredSession
 
 PACKAGE, ROOT = __name__.partition(".")[0], Path(__file__).parents[3]
 
 
-def fingerprint_item(
-    digest: str, item: TaskItem, facts: ModelFacts | None, terms: BenchTerms
-) -> str | None:
+def fingerprint_item(log: MeasuredSession, item: TaskItem) -> str | None:
     """Return the fingerprint of one item: the session, the item, and the measuring code.
 
     Return None if the result may differ between runs.
@@ -31,13 +29,14 @@ def fingerprint_item(
     if isinstance(item, Setup):
         if item.summarizer == "llm":
             return None  # a model's answers differ, and are requested again
-        settings = terms.settings.model_dump(mode="json", include={"compaction", "pins"})
-        priced = repr(facts) if item.model else repr([facts, dict(terms.facts)])
+        settings = log.settings.model_dump(mode="json", include={"compaction", "pins"})
+        facts = log.find_setup_facts(item)
+        priced = repr(facts) if item.model else repr([facts, log.facts])
         by = [_hash_policy_code(item.policy), priced, settings]
         wanted: list[Any] = ["cell", item.model_dump(mode="json"), *by]
     else:
         wanted = ["controls", item.limit, list(item.budgets)]
-    return blake2b(dump_json([digest, hash_own_code(), *wanted]), digest_size=16).hexdigest()
+    return blake2b(dump_json([log.digest, hash_own_code(), *wanted]), digest_size=16).hexdigest()
 
 
 @cache

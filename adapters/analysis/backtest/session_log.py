@@ -1,6 +1,6 @@
 """Reads one session for a backtest: its log, its recorded compactions, and its answers."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
@@ -9,11 +9,14 @@ from hashlib import blake2b
 from ....domain.backtest.billing import PricedCall
 from ....domain.backtest.cell import Cell, Setup
 from ....domain.event import Event
+from ....domain.models import ModelFacts
 from ....domain.session_events import ModelCalled
 from ....projections.read_models.timestamps import find_event_time
 from ....projections.replay.recorded_calls import RecordedCall
 from ....projections.replay.recording import Recording, SessionTime
+from ...models.context_limits import find_facts
 from ...runtime.sessions.stored_session import StoredSession
+from ...settings.settings import Settings
 from ...storage.event_log.event_mapper import dump_json
 from ..replaying.recordings import read_calibrated
 
@@ -25,10 +28,12 @@ class MeasuredSession:
     recording: Recording
     decisions: Sequence[Event]
     """The recorded compactions: those of the session's source, and those served since."""
+    settings: Settings
+    """Settings of the compactions, as in an agent's loop."""
 
     @classmethod
-    def read(cls, session: StoredSession) -> "MeasuredSession":
-        return cls(*read_calibrated(session))
+    def read(cls, session: StoredSession, settings: Settings) -> "MeasuredSession":
+        return cls(*read_calibrated(session), settings)
 
     @cached_property
     def digest(self) -> str:
@@ -46,52 +51,53 @@ class MeasuredSession:
             digest.update(dump_json([event.TOPIC, event]))
         return digest.hexdigest()
 
-    @property
+    @cached_property
+    def blank_cell(self) -> Cell:
+        """What is known of the session before any measurement."""
+        recording, calibration = self.recording, self.recording.calibration
+        return Cell(
+            session=recording.key,
+            namespace=recording.namespace,
+            source=recording.source,
+            setup=Setup(policy="", limit=1),
+            blocks=recording.blocks,
+            calls=len(recording.calls),
+            reports=calibration.reports if calibration else 0,
+            overhead=calibration.overhead if calibration else None,
+            chars_per_token=calibration.chars_per_token if calibration else None,
+        )
+
+    @cached_property
     def model(self) -> str | None:
         """The last recorded model."""
         events = (recorded.event for recorded in reversed(self.recording.log))
         called = (event.model for event in events if isinstance(event, ModelCalled))
         return next(filter(None, called), None)
 
+    @cached_property
+    def facts(self) -> Mapping[str, ModelFacts | None]:
+        """Prices and limits of each recorded model at the time of the last call."""
+        reports = (call.report.model for call in self.recording.calls if call.report)
+        models = {*filter(None, (*reports, self.model))}
+        return {
+            model: find_facts(self.settings, model, at=self._last_call_time)
+            for model in sorted(models)
+        }
+
+    def find_setup_facts(self, setup: Setup) -> ModelFacts | None:
+        """Return the facts of a setup's model: a named one has today's prices."""
+        if setup.model is not None:
+            return find_facts(self.settings, setup.model)
+        return self.facts[self.model] if self.model else None
+
     @property
-    def last_call_time(self) -> datetime | None:
+    def _last_call_time(self) -> datetime | None:
         """The time of the last model call, by the session's own clock."""
         time = SessionTime(self.recording)
         now = time.advance(
             max((call.last_seen_position for call in self.recording.calls), default=0)
         )
         return now if time.is_told else None
-
-
-@dataclass(frozen=True, slots=True)
-class SessionRead:
-    """The properties of a session that are known before any measurement."""
-
-    digest: str
-    model: str | None
-    last_call_time: datetime | None
-    blank_cell: Cell
-    models: tuple[str, ...]
-
-
-def describe_log(log: MeasuredSession) -> SessionRead:
-    """Return the properties of a session that are known before any measurement."""
-    recording, calibration = log.recording, log.recording.calibration
-    blank = Cell(
-        session=recording.key,
-        namespace=recording.namespace,
-        source=recording.source,
-        setup=Setup(policy="", limit=1),
-        blocks=recording.blocks,
-        calls=len(recording.calls),
-        reports=calibration.reports if calibration else 0,
-        overhead=calibration.overhead if calibration else None,
-        chars_per_token=calibration.chars_per_token if calibration else None,
-    )
-    told = (call.report.model for call in recording.calls if call.report)
-    return SessionRead(
-        log.digest, log.model, log.last_call_time, blank, tuple(sorted({*filter(None, told)}))
-    )
 
 
 def read_recorded_calls(recording: Recording) -> Iterator[PricedCall]:

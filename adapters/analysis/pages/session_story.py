@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from ....domain.compaction import MAIN_LINEAGE
 from ....domain.ranges import Ranges
 from ....domain.settlement import BlockStatus
-from ....projections.audit_entries import AuditedBlock, ModelCallEntry
+from ....projections.audit_entries import AuditedBlock, AuditedCall
 from ....projections.block_statuses import compute_status_ranges
 from ....projections.history_view import HistoryView
 from ....projections.lineage_tree import BoundaryNode, LineageTree
@@ -27,7 +27,7 @@ BoundaryKey = tuple[str, int]
 class PageCall:
     """A call of the model, and the view that it was sent."""
 
-    entry: ModelCallEntry
+    entry: AuditedCall
     summary_tokens: int
     boundary: BoundaryKey | None
     """The boundary that the view starts at; None if the view was all of the log."""
@@ -85,7 +85,7 @@ def read_page_story(session: StoredSession, lineage: str | None = None) -> PageS
         session=session,
         view=session.view(lineage=about),
         blocks=[one for one in entries if isinstance(one, AuditedBlock)],
-        calls=[_make_call(one, nodes) for one in entries if isinstance(one, ModelCallEntry)],
+        calls=[_make_call(one, nodes) for one in entries if isinstance(one, AuditedCall)],
         trees=[tree for tree in trees if tree.nodes or tree.attempts],
         boundaries={
             (one.lineage, one.node.number): one
@@ -95,7 +95,7 @@ def read_page_story(session: StoredSession, lineage: str | None = None) -> PageS
     )
 
 
-def _make_call(entry: ModelCallEntry, nodes: Mapping[BoundaryKey, BoundaryNode]) -> PageCall:
+def _make_call(entry: AuditedCall, nodes: Mapping[BoundaryKey, BoundaryNode]) -> PageCall:
     number = entry.shown.boundary
     node = nodes.get((entry.lineage, number)) if number else None
     return PageCall(

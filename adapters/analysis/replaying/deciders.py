@@ -16,7 +16,6 @@ from ....domain.summaries.summarizer import Draft, Material
 from ....projections.replay.policy_decider import PolicyDecider
 from ....projections.replay.recording import Recording
 from ....projections.replay.replay import Decider, NeverDecider, RecordedDecider
-from ....projections.replay.replay_writers import ReplayWriters
 from ...models.context_limits import find_facts
 from ...runtime.compaction import from_settings
 from ...runtime.compaction.background import Cancellation
@@ -104,16 +103,16 @@ def make_decider(
         prices=prices,
         chain=SummaryChain(),  # a replay has its own summarizers
     )
-    writers = ReplayWriters(budget=summaries.budget)
+    decider = PolicyDecider(terms, recording, budget=summaries.budget, lineage=lineage)
     if summaries.summarizer == "llm":
-        writers = replace(writers, summarizer=_open_cached_summaries(summaries, known, model))
+        decider.summarizer = _open_cached_summaries(summaries, known, model)
     elif summaries.summarizer == SIZED_SUMMARIZER:
         assert summaries.budget is not None, "was checked when it was made"
         # The policy limits the size of a summary, as for any other summarizer.
-        writers = ReplayWriters(SizedSummarizer(summaries.budget))
+        decider.summarizer, decider.budget = SizedSummarizer(summaries.budget), None
     if extractive:
-        writers = replace(writers, extractive=extractive)
-    return PolicyDecider(terms, recording, writers, lineage=lineage)
+        decider.extractive = extractive
+    return decider
 
 
 def _open_cached_summaries(

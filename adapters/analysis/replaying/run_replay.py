@@ -1,21 +1,17 @@
 """Replays one stored session, and stores or writes the results that were asked for."""
 
-import json
 from collections import Counter
 from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
-from io import TextIOWrapper
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
 from ....domain.context_limit import LimitSource
 from ....domain.errors import InvalidSettingError
 from ....domain.hooks import Progress
 from ....domain.policies.policy import Policy
-from ....projections.history_view import HistoryView
 from ....projections.replay.policy_decider import PolicyDecider
-from ....projections.replay.recorded_rows import render_plain_text
 from ....projections.replay.recording import RecordingCalibration
 from ....projections.replay.replay import (
     ReplayCompaction,
@@ -25,7 +21,6 @@ from ....projections.replay.replay import (
 from ...runtime.sessions.context_meter import find_context_limit
 from ...runtime.sessions.stored_session import StoredSession
 from ...storage.event_log.storage_errors import translate_storage_errors
-from ...storage.private_files import open_new, open_new_path
 from .cached_summaries import CachedSummaries
 from .deciders import SummaryOptions, make_decider
 from .recordings import check_new_lineage, read_calibrated, store_lineage
@@ -100,7 +95,6 @@ def replay(
     budget: int | None = None,
     model: str | None = None,
     lineage: str | None = None,
-    dump_views: str | Path | None = None,
     cache: str | Path | None = None,
     allow_llm: bool = False,
     progress: Progress | None = None,
@@ -111,12 +105,12 @@ def replay(
     as recorded. `limit` is the prompt's limit in tokens, `model` the agent's; `summarizer` is
     `extractive` or `llm`, `budget` the tokens of each summary. A model's summaries come
     from `cache`, a file, else from the one in the user's cache folder; with `allow_llm`, the model
-    of the settings writes missing ones. `lineage` stores the decisions under a new name, and
-    `dump_views` each view, as JSON Lines in a new file; nothing else is written. `progress` is
-    called with how many calls are done, and of how many. Tokens are estimates.
+    of the settings writes missing ones. `lineage` stores the decisions under a new name; nothing
+    else is written. `progress` is called with how many calls are done, and of how many. Tokens are
+    estimates.
 
     Raises PolicyFailedError if the policy raises, MissingSummariesError if a model would have to be
-    asked, InvalidSettingError, NotFoundError, ConflictError and ExportError.
+    asked, InvalidSettingError, NotFoundError and ConflictError.
     """
     summaries = SummaryOptions(
         summarizer,
@@ -146,21 +140,14 @@ def replay(
         name = policy if isinstance(policy, str) else policy.name
         if lineage is not None and not isinstance(decider, PolicyDecider):
             raise InvalidSettingError(f"{name!r} decides nothing new that a lineage could hold")
-        writer = decider.writers.summarizer if isinstance(decider, PolicyDecider) else None
+        writer = decider.summarizer if isinstance(decider, PolicyDecider) else None
         kept = writer if isinstance(writer, CachedSummaries) else None
         if kept:
             stack.enter_context(kept.cache)
-        dump: TextIO | None = None
-        if dump_views is not None:
-            # The file appears complete when the stack is left.
-            part = stack.enter_context(open_new_path(Path(dump_views)))
-            dump = stack.enter_context(TextIOWrapper(open_new(part), encoding="ascii"))
         calls: list[ReplayedCall] = []
         run = replay_recording(recording, decider, limit=found.tokens, lineage=lineage or "replay")
-        for served, fold in run:
+        for served, _ in run:
             calls.append(served)
-            if dump:
-                dump.write(_format_view(session.key, served, fold.make_view()))
             if progress:
                 progress(served.call.number, len(recording.calls))
         if kept:
@@ -179,19 +166,3 @@ def replay(
         damaged=kept.cache.damaged if kept else 0,
         calibration=recording.calibration,
     )
-
-
-def _format_view(session: str, served: ReplayedCall, view: HistoryView) -> str:
-    """Return a view as one JSON line, for programs that measure what a model was sent."""
-    line = {
-        "session": session,
-        "call": served.call.number,
-        # The view does not depend on this position or later ones.
-        "position": served.call.last_seen_position + 1,
-        "tokens": served.view_tokens,
-        "text": render_plain_text(view),
-    }
-    if served.boundary is not None:
-        line["first_kept"] = served.boundary.first_kept
-    # ASCII output accepts unpaired surrogates in texts.
-    return json.dumps(line) + "\n"

@@ -16,10 +16,10 @@ from ....domain.session_events import TurnStarted
 from ....projections.audit_entries import (
     REFUTED_PROOFS,
     AuditedBlock,
+    AuditedCall,
     AuditedDecision,
     AuditedEvent,
     AuditEntry,
-    ModelCallEntry,
     RequestProof,
     find_source_time,
 )
@@ -131,7 +131,7 @@ def _count_proofs(
     story: Iterable[AuditEntry], proofs: Counter[RequestProof]
 ) -> Iterator[AuditEntry]:
     for entry in story:
-        if isinstance(entry, ModelCallEntry):
+        if isinstance(entry, AuditedCall):
             proofs[entry.shown.proof] += 1
         yield entry
 
@@ -141,7 +141,7 @@ def story_to_json(audit: Audit, story: Iterable[AuditEntry]) -> Iterator[dict[st
         match entry:
             case AuditedBlock():
                 yield _block_to_json(entry)
-            case ModelCallEntry():
+            case AuditedCall():
                 yield {"what": "call", **call_to_json(entry)}
             case AuditedEvent(position=position, event=event, is_superseded=superseded):
                 place = {"position": position, "superseded": superseded}
@@ -203,7 +203,7 @@ def _print_story(audit: Audit, story: Iterable[AuditEntry], *, brief: bool) -> N
                     when = f"{format_timestamp(time)}  " if time else ""
                     print_text(heading, bold=True)
                     print_text(f"{INDENT}{when}{clip_text(block.text, _TEXT_CHARACTERS)}")
-            case ModelCallEntry():
+            case AuditedCall():
                 print_call_summary(entry, audit, brief=brief)
             case AuditedEvent(event=TurnStarted(turn=turn)):
                 print_text(f"\nturn {turn}", bold=True)

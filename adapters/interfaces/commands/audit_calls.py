@@ -8,7 +8,7 @@ import typer
 
 from ....domain.errors import InvalidSettingError
 from ....domain.session_events import ModelCalled
-from ....projections.audit_entries import AuditedCall, ModelCallEntry, SentView, find_source_time
+from ....projections.audit_entries import AuditedCall, SentView, find_source_time
 from ....projections.read_models.timestamps import format_timestamp
 from ...analysis.auditing.audit import Audit, audit_call
 from ...analysis.auditing.diffs import find_compaction_number
@@ -38,7 +38,7 @@ def _fail_if_asked(_: int) -> int:
     raise AssertionError("asked only where a word says `last`")
 
 
-def call_to_json(call: ModelCallEntry) -> dict[str, Any]:
+def call_to_json(call: AuditedCall) -> dict[str, Any]:
     """Return a call; the values of its record are null if there is none."""
     reported, shown = call.reported, call.shown
     report: dict[str, Any] = (
@@ -118,12 +118,12 @@ def _format_proof(shown: SentView) -> str:
     return f"{shown.proof}" + (f": {shown.why}" if shown.why else "")
 
 
-def _format_view_size(call: ModelCallEntry, compaction: int | None) -> str:
+def _format_view_size(call: AuditedCall, compaction: int | None) -> str:
     begins = f", compaction {compaction}" if compaction else ""
     return f"{format_count(call.shown.blocks, 'block')}, {call.size}{begins}"
 
 
-def print_call_summary(asked: ModelCallEntry, audit: Audit, *, brief: bool) -> None:
+def print_call_summary(asked: AuditedCall, audit: Audit, *, brief: bool) -> None:
     at = format_place(asked.lineage, asked.lineage_version, asked.last_seen_position)
     compaction = audit.number_compactions(asked.lineage).get(asked.shown.boundary or 0)
     size = _format_view_size(asked, compaction)

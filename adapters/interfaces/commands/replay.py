@@ -57,7 +57,6 @@ def replay(
     budget: int | None = option("--budget TOKENS", "What each summary may take.", min=1),
     model: str | None = option("--model NAME", "The agent's model, for prices."),
     lineage: str | None = option("--lineage NAME", "Store the decisions as a new lineage."),
-    dump_views: Path | None = option("--dump-views FILE", "Write each view to a new file."),
     cache: Path | None = option("--cache FILE", "Where a model's summaries are kept."),
     allow_llm: bool = flag("--allow-llm", "Ask a model for summaries that are not kept."),
 ) -> None:
@@ -80,7 +79,6 @@ def replay(
             budget=budget,
             model=model,
             lineage=lineage,
-            dump_views=dump_views,
             cache=cache,
             allow_llm=allow_llm,
             progress=progress,

@@ -9,7 +9,7 @@ from uuid import uuid5
 from ....domain.compaction_events import CompactBoundary, Trigger
 from ....domain.context_limit import PruningResult, Utilization
 from ....domain.errors import CompactionVetoedError
-from ....domain.hooks import CompactionEvent, CompactionEventKind, Listener, Veto
+from ....domain.hooks import CompactionEvent, CompactionEventKind, HookAnswer, Listener
 from ....domain.policies.weighed_messages import WeighedMessages
 
 logger = logging.getLogger("cutbank.compaction")
@@ -31,7 +31,7 @@ class CompactionEventSink:
         """Put this into each later event."""
         self._so_far = replace(self._so_far, **known)
 
-    def notify(self, moment: CompactionEventKind, **details: Any) -> list[Veto]:
+    def notify(self, moment: CompactionEventKind, **details: Any) -> list[HookAnswer]:
         """Return the listeners' answers; a listener that fails is logged and skipped."""
         event = replace(self._so_far, moment=moment, **details)
         answers = []

@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from ....domain.hooks import CompactionEvent, CompactionEventKind, Listener, Veto
+from ....domain.hooks import CompactionEvent, CompactionEventKind, HookAnswer, Listener
 from ...models.program_run import ProgramRun, run_program
 from ...settings.section import hide_keys
 from ...settings.settings import HookSettings
@@ -50,7 +50,7 @@ class HookCommand:
     on: frozenset[CompactionEventKind] = frozenset({CompactionEventKind.PRE_COMPACT})
     time_limit_s: float = 10.0
 
-    def __call__(self, event: CompactionEvent) -> Veto | None:
+    def __call__(self, event: CompactionEvent) -> HookAnswer | None:
         if event.moment not in self.on:
             return None
         try:
@@ -88,7 +88,7 @@ class HookCommand:
             )
         return run
 
-    def _read_answer(self, run: ProgramRun, *, may_answer: bool) -> Veto | None:
+    def _read_answer(self, run: ProgramRun, *, may_answer: bool) -> HookAnswer | None:
         output, errors = (
             said.decode("utf-8", "replace").strip() for said in (run.output, run.errors)
         )
@@ -102,10 +102,10 @@ class HookCommand:
             answer = _parse_answer(output)
         else:
             # As for coding agents' hooks, plain text is an instruction for the summary.
-            answer = Veto(instructions=output or None)
+            answer = HookAnswer(instructions=output or None)
         if answer.veto is None:
             return answer if answer.instructions else None
-        return Veto(veto=f"{Path(self.command[0]).name}: {answer.veto}")
+        return HookAnswer(veto=f"{Path(self.command[0]).name}: {answer.veto}")
 
 
 def make_hook_commands(settings: HookSettings) -> list[Listener]:
@@ -143,7 +143,7 @@ def _current_folder() -> str | None:
         return None
 
 
-def _parse_answer(output: str) -> Veto:
+def _parse_answer(output: str) -> HookAnswer:
     try:
         answer = json.loads(output)
     except (ValueError, RecursionError) as error:
@@ -162,8 +162,10 @@ def _parse_answer(output: str) -> Veto:
         return _make_veto(answer.get("stopReason"))
     if answer.get("veto") is not None:
         return _make_veto(answer["veto"])
-    return Veto(instructions=(answer.get("instructions") or "").strip())
+    return HookAnswer(instructions=(answer.get("instructions") or "").strip())
 
 
-def _make_veto(reason: str | None) -> Veto:
-    return Veto(veto=(reason or "").strip()[:MAX_HOOK_REASON_CHARACTERS] or "it gave no reason")
+def _make_veto(reason: str | None) -> HookAnswer:
+    return HookAnswer(
+        veto=(reason or "").strip()[:MAX_HOOK_REASON_CHARACTERS] or "it gave no reason"
+    )

@@ -97,7 +97,7 @@ class StoreContext:
     def apply_settings(self, settings: "Settings") -> None:
         """Use these settings from now on; see `SessionStore.apply_settings`."""
         if settings.tokens != self.settings.tokens and not self._count_by(settings):
-            self.events.tally = TokenCounts()
+            self.events.token_counts = TokenCounts()
         from ..compaction.hook_commands import make_hook_commands  # noqa: PLC0415 - start-up time
 
         self.settings, self._hooks = settings, make_hook_commands(settings.hooks)
@@ -106,7 +106,7 @@ class StoreContext:
         """Count the tokens of new blocks with this tokenizer; see `SessionStore.set_tokenizer`."""
         from ...models.vocabularies import get_counter  # noqa: PLC0415 - start-up time
 
-        self.events.tally = TokenCounts(get_counter(name))
+        self.events.token_counts = TokenCounts(get_counter(name))
         if self.opening is not None:
             self.opening.counter = name
 

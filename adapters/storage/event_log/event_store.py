@@ -71,7 +71,7 @@ class EventStore(Application[UUID]):
         self._openings: dict[UUID, SessionOpened | CompactionOpened] = {}
         self._carried: dict[tuple[UUID, int], dict[str, Any]] = {}
         reopen_in_children(self)
-        self.tally = TokenCounts()
+        self.token_counts = TokenCounts()
         """Counts blocks more accurately than the stored estimates."""
 
     def construct_env(self, name: str, env: EnvType | None = None) -> Environment:

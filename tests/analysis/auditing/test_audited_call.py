@@ -13,7 +13,7 @@ import cutbank
 from cutbank import Block, CompactionOptions, SessionStore, Settings, StoredSession, verify
 from cutbank.adapters.settings.compaction_settings import PinSettings
 from cutbank.domain.errors import CutbankError, InvalidPositionError, NotFoundError
-from cutbank.projections.audit_entries import AuditedCall, ModelCallEntry, RequestProof
+from cutbank.projections.audit_entries import AuditedCall, RequestProof
 from cutbank.projections.rendering.catalog import render_view
 
 LONG = "silt and sand and clay " * 1_000
@@ -37,9 +37,9 @@ def body(call: AuditedCall) -> bytes:
     return json.dumps(call.request("anthropic")).encode()
 
 
-def calls_of(session: StoredSession) -> list[ModelCallEntry]:
+def calls_of(session: StoredSession) -> list[AuditedCall]:
     entries = cutbank.audit(session).read_between()
-    return [one for one in entries if isinstance(one, ModelCallEntry)]
+    return [one for one in entries if isinstance(one, AuditedCall)]
 
 
 @pytest.mark.parametrize("renderer", ["my-own/7", "anthropic/99"])

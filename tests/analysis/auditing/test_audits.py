@@ -18,7 +18,7 @@ from cutbank import Block, SessionStore
 from cutbank.domain.blocks import Origin
 from cutbank.projections.audit_entries import (
     AuditedBlock,
-    ModelCallEntry,
+    AuditedCall,
     find_source_time,
 )
 from cutbank.projections.rendering.catalog import RENDERERS
@@ -89,7 +89,7 @@ def test_what_was_imported_has_the_views_of_its_coordinates_and_no_time_of_the_i
                 time = None
                 if isinstance(one, AuditedBlock) and one.block.origin is not None:
                     time = one.time
-                elif isinstance(one, ModelCallEntry):
+                elif isinstance(one, AuditedCall):
                     time = find_source_time(one.reported) if one.reported else None
                     view = session.view(
                         lineage=one.lineage,

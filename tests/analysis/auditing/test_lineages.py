@@ -13,7 +13,6 @@ from cutbank.adapters.analysis.auditing.lineages import list_session_lineages, r
 from cutbank.adapters.analysis.replaying.recordings import read_decisions, read_recording
 from cutbank.domain.compaction_events import BoundaryActivated, CompactionReverted
 from cutbank.projections.lineage_tree import BoundaryStatus
-from cutbank.projections.replay.replay import is_switch_seen
 
 
 def talk(session: StoredSession, turns: int) -> None:
@@ -143,7 +142,8 @@ def test_the_first_call_is_the_first_of_all_calls_that_was_sent_it(what: list[Ac
             }
             told = {node.number: node.first_call for node in tree.nodes}
             for number, switch in switches.items():
-                sent = (one.number for one in calls if is_switch_seen(switch, one, tree.lineage))
+                at = switch.originator_version, switch.effective_from, tree.lineage
+                sent = (one.number for one in calls if one.has_seen_decision(*at))
                 assert told[number] == next(sent, None)
 
 

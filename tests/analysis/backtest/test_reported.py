@@ -10,16 +10,11 @@ from transcripts import NO_SESSIONS, SESSIONS
 
 import cutbank
 from cutbank import Block, CompactionOptions, SessionStore, StoredSession
-from cutbank.adapters.analysis.backtest.cells import BenchTerms, CellBench
+from cutbank.adapters.analysis.backtest.cells import CellBench
 from cutbank.adapters.analysis.backtest.report import write_report
-from cutbank.adapters.analysis.backtest.session_log import (
-    MeasuredSession,
-    describe_log,
-    read_recorded_calls,
-)
+from cutbank.adapters.analysis.backtest.session_log import MeasuredSession, read_recorded_calls
 from cutbank.adapters.analysis.replaying.recordings import read_recording
 from cutbank.adapters.interfaces.commands.backtest import import_temporarily
-from cutbank.adapters.models.context_limits import find_facts
 from cutbank.adapters.models.model_catalog import look_up_facts
 from cutbank.domain.backtest.billing import PricedCall
 from cutbank.domain.backtest.cell import Cell, CellOutcome, Setup
@@ -45,24 +40,21 @@ def work(session: StoredSession, turns: int, *, model: str = MODEL) -> None:
         session.append(Block.assistant("Below the bend. " * 60))
 
 
+def read(session: StoredSession) -> MeasuredSession:
+    return MeasuredSession.read(session, session.log.settings)
+
+
 def reported(session: StoredSession) -> list[ModelCalled]:
     """The newest record of each call that tells its size."""
-    log = MeasuredSession.read(session).recording.log
+    log = read(session).recording.log
     calls = {one.event.call_id: one.event for one in log if isinstance(one.event, ModelCalled)}
     return [call for call in calls.values() if call.usage and call.usage.context]
 
 
-def bench_of(session: StoredSession) -> CellBench:
-    log, settings = MeasuredSession.read(session), session.log.settings
-    read = describe_log(log)
-    facts = {one: find_facts(settings, one, at=read.last_call_time) for one in read.models}
-    return CellBench(log, BenchTerms(settings, facts))
-
-
 def cell_of(session: StoredSession, policy: str, limit: int = 200_000) -> Cell:
-    bench = bench_of(session)
-    setup = Setup(policy=policy, limit=limit)
-    return bench.measure_cell(setup, bench.terms.facts.get(bench.log.model or ""))
+    cell = CellBench(read(session)).measure(Setup(policy=policy, limit=limit))
+    assert isinstance(cell, Cell)
+    return cell
 
 
 def sizes_of(calls: list[ModelCalled]) -> list[int]:
@@ -71,7 +63,7 @@ def sizes_of(calls: list[ModelCalled]) -> list[int]:
 
 def cost_of(session: StoredSession, calls: list[ModelCalled]) -> float | None:
     """At list prices; None where one is not known."""
-    facts = bench_of(session).terms.facts
+    facts = read(session).facts
     costs = []
     for call in calls:
         known = facts.get(call.model or "")

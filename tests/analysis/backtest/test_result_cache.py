@@ -1,6 +1,7 @@
 """Two measurements have one fingerprint only where they come to the same."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -11,12 +12,11 @@ from clock import Clock
 import cutbank
 from cutbank import Block, CompactionOptions, SessionStore, Settings, StoredSession
 from cutbank.adapters.analysis.backtest import result_cache
-from cutbank.adapters.analysis.backtest.cells import BenchTerms, ControlItem
+from cutbank.adapters.analysis.backtest.cells import ControlItem
 from cutbank.adapters.analysis.backtest.result_cache import fingerprint_item
 from cutbank.adapters.analysis.backtest.session_log import MeasuredSession
 from cutbank.adapters.settings.compaction_settings import CompactionSettings
 from cutbank.domain.backtest.cell import Setup
-from cutbank.domain.models import ModelFacts, Prices
 
 from .conftest import talk
 
@@ -39,7 +39,7 @@ def test_a_session_has_the_same_digest_in_any_database() -> None:
 
 
 def digest_of(session: StoredSession) -> str:
-    return MeasuredSession.read(session).digest
+    return MeasuredSession.read(session, Settings()).digest
 
 
 CHANGES: list[Callable[[StoredSession], Any]] = [
@@ -66,40 +66,41 @@ def test_whatever_is_said_or_decided_changes_it(
     assert digest_of(session) != before
 
 
-def test_whatever_a_cell_follows_from_changes_its_fingerprint() -> None:
-    facts = ModelFacts("m", prices=(Prices(1.0, 2.0),))
-    settings = BenchTerms(Settings(), {})
-    other = BenchTerms(Settings(compaction=CompactionSettings(minimum_gain=0.2)), {})
-    priced = BenchTerms(Settings(), {"m": facts})
-    setups: list[dict[str, Any]] = [
-        {"limit": 2},
-        {"budget": 2},
-        {"settings": {"a": 1}},
-        {"summarizer": "sized"},
-    ]
+def test_whatever_a_cell_follows_from_changes_its_fingerprint(store: SessionStore) -> None:
+    for key in "ab":
+        talk(store, key, 2)
+        session = store.session(key)
+        session.record_call(session.view(), call_id="one", model="m")
+    log = MeasuredSession.read(store.session("a"), Settings())
+    prices = Settings.model_validate({"models": {"m": {"input_usd": 1.0, "output_usd": 2.0}}})
+    gain = Settings(compaction=CompactionSettings(minimum_gain=0.2))
+    named = SETUP.model_copy(update={"model": "m"})
+    changed = ({"limit": 2}, {"budget": 2}, {"settings": {"a": 1}}, {"summarizer": "sized"})
     found = [
-        fingerprint_item("d", SETUP, None, settings),
-        fingerprint_item("e", SETUP, None, settings),
-        fingerprint_item("d", SETUP, facts, settings),
-        fingerprint_item("d", SETUP, None, other),
-        fingerprint_item("d", SETUP, None, priced),
-        fingerprint_item("d", ControlItem(1_000, (500,)), None, settings),
-        fingerprint_item("d", ControlItem(1_000, (600,)), None, settings),
-        *(fingerprint_item("d", SETUP.model_copy(update=one), None, settings) for one in setups),
+        fingerprint_item(log, SETUP),
+        fingerprint_item(MeasuredSession.read(store.session("b"), Settings()), SETUP),
+        fingerprint_item(replace(log, settings=gain), SETUP),
+        fingerprint_item(replace(log, settings=prices), SETUP),
+        fingerprint_item(log, named),
+        fingerprint_item(replace(log, settings=prices), named),
+        fingerprint_item(log, ControlItem(1_000, (500,))),
+        fingerprint_item(log, ControlItem(1_000, (600,))),
+        *(fingerprint_item(log, SETUP.model_copy(update=one)) for one in changed),
     ]
 
     assert len(set(found)) == len(found)
-    assert fingerprint_item("d", SETUP, None, settings) == found[0]
+    assert fingerprint_item(log, SETUP) == found[0]
     by_model = SETUP.model_copy(update={"summarizer": "llm"})
-    assert fingerprint_item("d", by_model, None, settings) is None
+    assert fingerprint_item(log, by_model) is None
 
 
 @pytest.mark.parametrize("layer", ["domain", "projections", "adapters"])
 def test_the_code_that_measures_is_part_of_it(
-    layer: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    layer: str, store: SessionStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    terms = BenchTerms(Settings(), {})
-    before = fingerprint_item("d", SETUP, None, terms)
+    talk(store, "a", 1)
+    log = MeasuredSession.read(store.session("a"), Settings())
+    before = fingerprint_item(log, SETUP)
     assert any((result_cache.ROOT / layer).rglob("*.py"))
     monkeypatch.setattr(result_cache, "ROOT", tmp_path)
     hashes = []
@@ -110,4 +111,4 @@ def test_the_code_that_measures_is_part_of_it(
     monkeypatch.setattr(result_cache, "hash_own_code", lambda: hashes[0])
 
     assert hashes[0] != hashes[1]
-    assert fingerprint_item("d", SETUP, None, terms) != before
+    assert fingerprint_item(log, SETUP) != before

@@ -1,6 +1,5 @@
 """A replay of a stored session: what it says, what it stores, and what it refuses."""
 
-import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +15,6 @@ from cutbank.adapters.analysis.verifier import verify
 from cutbank.domain.compaction_terms import CompactionTerms
 from cutbank.domain.errors import (
     ConflictError,
-    ExportError,
     InvalidSettingError,
     PolicyFailedError,
     SummarizerFailedError,
@@ -25,7 +23,6 @@ from cutbank.domain.summaries.summarizer import Draft, Material
 from cutbank.domain.window import Plan, Window
 from cutbank.projections.replay.policy_decider import PolicyDecider
 from cutbank.projections.replay.replay import replay_recording
-from cutbank.projections.replay.replay_writers import ReplayWriters
 
 LIMIT = 1_500
 SMALL = {"keep_tokens": "300", "reserve_tokens": "300"}
@@ -108,15 +105,11 @@ class Raises:
         raise ZeroDivisionError("of its own making")
 
 
-def test_a_policy_that_raises_is_told_with_the_call_and_leaves_no_half_of_a_file(
-    session: StoredSession, tmp_path: Path
-) -> None:
+def test_a_policy_that_raises_is_told_with_the_call(session: StoredSession) -> None:
     work(session, 2)
 
     with pytest.raises(PolicyFailedError, match=r"raises failed at call 1 .* of its own making"):
-        cutbank.replay(session, Raises(), dump_views=tmp_path / "views.jsonl")
-
-    assert [file.name for file in tmp_path.iterdir() if "views" in file.name] == []
+        cutbank.replay(session, Raises())
 
 
 @pytest.mark.parametrize(
@@ -188,36 +181,6 @@ def test_a_fork_is_replayed_from_its_parents_first_event(
     assert verify(store).violations == []
 
 
-# Views for other programs
-
-
-def test_every_view_is_written_as_a_line_of_a_new_file(
-    session: StoredSession, tmp_path: Path
-) -> None:
-    session.configure(system_prompt="be brief")
-    work(session, 20)
-    file = tmp_path / "views.jsonl"
-
-    done = cutbank.replay(session, **PI, dump_views=file)
-
-    lines = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
-    assert [line["call"] for line in lines] == [sent.call.number for sent in done.calls]
-    for line, (at, view) in zip(lines, views_by_pi(session).items(), strict=True):
-        assert (line["session"], line["position"]) == (session.key, at + 1)
-        assert line["tokens"] == view.tokens
-        assert line["text"].startswith("be brief\n")
-        for entry in view.entries:
-            if not isinstance(entry.block, ToolCall):
-                assert entry.text in line["text"]
-        assert line.get("first_kept") == (view.boundary.first_kept if view.boundary else None)
-        assert (view.summary.text if view.summary else "") in line["text"]
-    assert 'read\nsrc/a "b".py\n1\n2\n' in lines[-1]["text"]
-    written = file.read_bytes()
-    with pytest.raises(ExportError, match="is there already"):
-        cutbank.replay(session, "pi", dump_views=file)
-    assert file.read_bytes() == written
-
-
 # Who writes
 
 
@@ -235,7 +198,7 @@ def test_where_a_summarizer_fails_the_usual_one_writes(session: StoredSession) -
     recording = read_recording(session)
     terms = CompactionTerms(Pi(keep_tokens=300, reserve_tokens=300), LIMIT)
 
-    decider = PolicyDecider(terms, recording, ReplayWriters(Fails()))
+    decider = PolicyDecider(terms, recording, Fails())
     calls = [sent for sent, _ in replay_recording(recording, decider, limit=LIMIT)]
 
     compactions = [one for sent in calls for one in sent.compactions]

@@ -18,7 +18,7 @@ from cutbank.adapters.settings.compaction_settings import CompactionSettings
 from cutbank.domain.compaction import derive_lineage_id
 from cutbank.domain.compaction_events import CompactionRequested, Trigger
 from cutbank.domain.errors import CompactionCancelledError, InvalidSettingError
-from cutbank.domain.hooks import CompactionEvent, CompactionEventKind, Veto
+from cutbank.domain.hooks import CompactionEvent, CompactionEventKind, HookAnswer
 from cutbank.domain.policies.reserve_headroom import ReserveHeadroom
 from cutbank.domain.summaries.summarizer import Draft, Material
 
@@ -226,7 +226,7 @@ def test_closing_the_store_cancels_it_and_waits(database: str, clock: Clock, slo
 def test_what_a_hook_forbids_is_not_tried_at_every_call(
     session: StoredSession, store: SessionStore, told: list[CompactionEvent]
 ) -> None:
-    store.listeners.append(lambda _: Veto(veto="not while the tests run"))
+    store.listeners.append(lambda _: HookAnswer(veto="not while the tests run"))
     loop = loop_of(near(session))
 
     def attempts() -> int:

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from cutbank import CompactionEvent, CompactionEventKind, Trigger, Usage, Veto
+from cutbank import CompactionEvent, CompactionEventKind, HookAnswer, Trigger, Usage
 from cutbank.adapters.runtime.compaction.hook_commands import HookCommand, to_hook_input
 from cutbank.domain.hooks import ViewStats
 
@@ -92,26 +92,27 @@ def test_what_a_draft_took_is_said_as_json() -> None:
 
 
 def test_an_answer_is_heard(program: Program) -> None:
-    rows: list[tuple[str, Veto | None]] = [
+    rows: list[tuple[str, HookAnswer | None]] = [
         ("", None),
         ("print('   ')", None),
         ("print('{}')", None),
-        ("""print('{"instructions": "Keep #3."}')""", Veto("Keep #3.")),
+        ("""print('{"instructions": "Keep #3."}')""", HookAnswer("Keep #3.")),
         ("""print('{"instructions": "  "}')""", None),
-        ("""print('{"veto": "not now"}')""", Veto(veto=f"{PYTHON}: not now")),
-        ("""print('{"veto": ""}')""", Veto(veto=NO_REASON)),
-        ("""print('{"decision": "block", "reason": "no"}')""", Veto(veto=f"{PYTHON}: no")),
-        ("""print('{"continue": false, "stopReason": "so"}')""", Veto(veto=f"{PYTHON}: so")),
+        ("""print('{"veto": "not now"}')""", HookAnswer(veto=f"{PYTHON}: not now")),
+        ("""print('{"veto": ""}')""", HookAnswer(veto=NO_REASON)),
+        ("""print('{"decision": "block", "reason": "no"}')""", HookAnswer(veto=f"{PYTHON}: no")),
+        ("""print('{"continue": false, "stopReason": "so"}')""", HookAnswer(veto=f"{PYTHON}: so")),
         ("""print('{"continue": true, "suppressOutput": true}')""", None),
         ("""print('{"decision": "approve"}')""", None),
-        ("print('Keep the rivers.\\nAnd lakes.')", Veto("Keep the rivers.\nAnd lakes.")),
-        ("import sys; sys.stdout.buffer.write(b'caf\\xe9')", Veto("caf\ufffd")),
+        ("print('Keep the rivers.\\nAnd lakes.')", HookAnswer("Keep the rivers.\nAnd lakes.")),
+        ("import sys; sys.stdout.buffer.write(b'caf\\xe9')", HookAnswer("caf\ufffd")),
         ("import sys; sys.stderr.write('chatter')", None),
-        ("import sys; sys.stderr.write('silt ' * 100_000); print('Keep it.')", Veto("Keep it.")),
+        ("import sys; sys.stderr.write('silt ' * 100_000); print('Keep it.')",
+         HookAnswer("Keep it.")),
         ("import sys; print('no'); print('busy', file=sys.stderr); sys.exit(2)",
-         Veto(veto=f"{PYTHON}: busy")),
-        ("import sys; print('out'); sys.exit(2)", Veto(veto=f"{PYTHON}: out")),
-        ("import sys; sys.exit(2)", Veto(veto=NO_REASON)),
+         HookAnswer(veto=f"{PYTHON}: busy")),
+        ("import sys; print('out'); sys.exit(2)", HookAnswer(veto=f"{PYTHON}: out")),
+        ("import sys; sys.exit(2)", HookAnswer(veto=NO_REASON)),
     ]  # fmt: skip
     for code, verdict in rows:
         assert program(code)(ABOUT_TO) == verdict, code
@@ -197,8 +198,8 @@ def test_a_program_that_does_not_end_is_killed(
 def test_a_program_may_leave_what_it_is_told_unread(program: Program) -> None:
     long = CompactionEvent(ABOUT_TO.moment, "s", "n", "main", instructions="silt " * 200_000)
 
-    assert program("import os; os.close(0); print('Keep it.')")(long) == Veto("Keep it.")
-    assert program("import sys; print(len(sys.stdin.read()) > 10**6)")(long) == Veto("True")
+    assert program("import os; os.close(0); print('Keep it.')")(long) == HookAnswer("Keep it.")
+    assert program("import sys; print(len(sys.stdin.read()) > 10**6)")(long) == HookAnswer("True")
 
 
 @pytest.fixture
@@ -236,7 +237,7 @@ def test_no_shell_reads_a_command(program: Program, monkeypatch: pytest.MonkeyPa
     verdict = hook(ABOUT_TO)
 
     plain = subprocess.run(hook.command, capture_output=True, check=True, text=True)
-    assert verdict == Veto(instructions=plain.stdout.strip())
+    assert verdict == HookAnswer(instructions=plain.stdout.strip())
     assert plain.stdout.startswith("['$RIVER; echo', '*'] ")
     assert "('RIVER', 'brown')" in plain.stdout
 
@@ -245,4 +246,4 @@ def test_text_that_is_no_text_survives(program: Program) -> None:
     odd = CompactionEvent(ABOUT_TO.moment, "half \ud83d", "n", "main", instructions="\0\u2028")
     hook = program("import json, sys; print(json.load(sys.stdin)['session'] == 'half \\ud83d')")
 
-    assert hook(odd) == Veto("True")
+    assert hook(odd) == HookAnswer("True")

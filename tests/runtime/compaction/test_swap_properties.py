@@ -172,13 +172,13 @@ class Swapping(RuleBasedStateMachine):
 
 def told(history: HistoryFold, coordinate: object) -> dict[str, object]:
     """All that a fold says, and what is reckoned of it."""
-    hidden = {"reckoning", "_sees", "entries"}
+    hidden = {"usage_tracker", "_sees", "entries"}
     return {name: value for name, value in vars(history).items() if name not in hidden} | {
         "at": coordinate,
         "entries": list(history.entries.values()),
         "use": history.measure_usage(),
-        "sizes": history.reckoning.list_sizes(
-            history.reckoning.find_calibration(), tuple(history.entries.values())
+        "sizes": history.usage_tracker.list_sizes(
+            history.usage_tracker.find_calibration(), tuple(history.entries.values())
         ),
     }
 

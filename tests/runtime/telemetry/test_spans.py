@@ -32,7 +32,7 @@ from cutbank.domain.errors import (
     StalePlanError,
     StorageError,
 )
-from cutbank.domain.hooks import CompactionEvent, CompactionEventKind, Veto
+from cutbank.domain.hooks import CompactionEvent, CompactionEventKind, HookAnswer
 from cutbank.domain.policies.reserve_headroom import ReserveHeadroom
 from cutbank.domain.ranges import Ranges
 from cutbank.domain.summaries.summarizer import Draft, Material
@@ -160,7 +160,7 @@ def test_what_comes_to_nothing_says_why(
     short.compact(**HOW, options=CompactionOptions(trigger=Trigger.THRESHOLD))
     with pytest.raises(NothingToCompactError):
         short.compact(**HOW)
-    store.listeners.append(lambda _: Veto(veto="not now"))
+    store.listeners.append(lambda _: HookAnswer(veto="not now"))
     with pytest.raises(CompactionVetoedError):
         talk.compact(**HOW)
     store.listeners.clear()
@@ -281,7 +281,7 @@ def test_names_are_known_or_ours_and_nothing_that_was_said_is_told(
     chain = SummaryChain(summarizers)
     options = CompactionOptions(instructions="Mind the sesame.", chain=chain)
     talk.compact(**HOW, options=options)
-    store.listeners.append(lambda _: Veto(veto="sesame"))
+    store.listeners.append(lambda _: HookAnswer(veto="sesame"))
     talk.append(*(Block.user("sesame " * 400) for _ in range(20)))
     with pytest.raises(CompactionVetoedError):
         talk.compact(**HOW)

@@ -29,7 +29,7 @@ def find_cut(policy: RollingTimeline, window: Window) -> TimelineCut | None:
     items = window.open_to_cut
     if not items:
         return None
-    keep, at, split = policy.locate_cut(window, policy.measure_usage(window))
+    keep, at, split = policy.locate_cut(items, policy.measure_usage(window))
     turn = None if split is None else items[split].position
     return TimelineCut(items[0].position, window.after, keep, items[at].position, turn)
 

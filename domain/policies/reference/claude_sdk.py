@@ -1,0 +1,88 @@
+"""Answers as goat did: measured in bytes, with cuts that step back from results and calls."""
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from ...blocks import Kind
+from ...counting.estimators import GOAT_ESTIMATOR, SizeUnit, measure_length
+from ...item import Item
+from ...messages import find_message_end, find_message_start, iter_message_spans_back
+from ...summaries.templates import ClaudeSdkTemplate
+from ...window import Window
+from ..policy import quirk
+from ..preserve_zone import PRUNED_CHARACTERS, PreserveZone
+
+
+@dataclass(frozen=True)
+class GoatAsShipped(PreserveZone):
+    template: ClassVar[ClaudeSdkTemplate] = ClaudeSdkTemplate(shows_calls=False)
+    prune_gain: ClassVar[float] = 0.0
+
+    preset: str = quirk("as_shipped")
+
+    @property
+    def fires_by_tokens(self) -> bool:
+        return False
+
+    def count_in_use(self, window: Window) -> int:
+        return self.count_system_tokens(window) + self.count_message_tokens(window)
+
+    def count_system_tokens(self, window: Window) -> int:
+        return GOAT_ESTIMATOR.count_text(window.system_prompt)
+
+    def count_message_tokens(self, window: Window) -> int:
+        """Return the tokens of all messages; the summary counts as one."""
+        items, standing = window.items, 0
+        if window.summary is not None:
+            standing = GOAT_ESTIMATOR.count_text(window.summary.text) + GOAT_ESTIMATOR.extra_tokens
+        return standing + sum(_count_tokens(items[a:b]) for a, b in iter_message_spans_back(items))
+
+    def find_split(self, window: Window) -> int:
+        """Return the index of the first item to keep; the newest message always stays."""
+        items, split = window.open_to_cut, super().find_split(window)
+        if split >= len(items) > 0:
+            # Nothing of a single message may leave: the floor stays at its end.
+            split = max(find_message_start(items, len(items) - 1), find_message_end(items, 0))
+        return step_back(items, split)
+
+    def find_exceeding_item(self, window: Window) -> int | None:
+        zone, items = self.compute_preserve_budget(window.limit), window.open_to_cut
+        for start, end in iter_message_spans_back(items):
+            zone -= _count_tokens(items[start:end])
+            if zone < 0:
+                return start
+        return None
+
+    def fit_head(self, text: str, most: int) -> int | None:
+        """Return how many whole characters fit into the bytes that are shown."""
+        if measure_length(text, SizeUnit.BYTES) <= most:
+            return None
+        if text[:PRUNED_CHARACTERS].isascii():
+            return PRUNED_CHARACTERS
+        return bisect_right(
+            range(PRUNED_CHARACTERS),
+            PRUNED_CHARACTERS,
+            key=lambda n: measure_length(text[: n + 1], SizeUnit.BYTES),
+        )
+
+
+def _count_tokens(message: Sequence[Item]) -> int:
+    return GOAT_ESTIMATOR.count_message([item.block for item in message])
+
+
+def step_back(items: Sequence[Item], index: int) -> int:
+    """Return where the original moves a cut: off results, and off a message with calls.
+
+    It stops at the second message, and may end at the result of an earlier call.
+    """
+    if index <= 0 or index >= len(items):
+        return index
+    floor = find_message_end(items, 0)
+    while index > floor and items[index].kind is Kind.TOOL_RESULT:
+        index = find_message_start(items, index - 1)
+    message = items[index : find_message_end(items, index)]
+    if index > floor and any(item.kind is Kind.TOOL_CALL for item in message):
+        index = find_message_start(items, index - 1)
+    return max(index, floor)

@@ -1,0 +1,79 @@
+"""Answers as kdcube did: measured by texts, all that it holds in memory, and cut at any block."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import accumulate, pairwise
+from types import MappingProxyType
+from typing import ClassVar
+
+from ... import kdcube_timeline
+from ...counting.estimators import KDCUBE_ESTIMATOR
+from ...item import Item
+from ...window import Window
+from ..policy import quirk
+from ..rolling_timeline import RollingTimeline, TimelineUsage
+
+_COUNT = KDCUBE_ESTIMATOR.count_text
+
+
+@dataclass(frozen=True)
+class KdcubeAsShipped(RollingTimeline):
+    heading_end: ClassVar[str] = ":"
+
+    preset: str = quirk("as_shipped")
+
+    def count_in_use(self, window: Window) -> int:
+        return self._count_total(window, sum_running(window)[-1])
+
+    def measure_usage(self, window: Window) -> TimelineUsage:
+        running, items = sum_running(window), window.open_to_cut
+        counted = (
+            after - before if self.is_message(item.block) else 0
+            for item, (before, after) in zip(items, pairwise(running), strict=True)
+        )
+        messages = tuple(accumulate(counted, initial=0))
+        total = self._count_total(window, running[-1])
+        return self.make_usage(window, total, count_overhead(window), running, messages)
+
+    def _count_total(self, window: Window, blocks: int) -> int:
+        """Return the tokens of all that is sent, and of what was evicted and is in memory."""
+        # Items before the kept window were carried along: pins and open calls.
+        carried = window.items if window.boundary else ()
+        carried = [item for item in carried if item.place < window.cut_start]
+        standing = _COUNT(window.summary.text) if window.summary else 0
+        held = sum(iter_sizes([*carried, *window.evicted]))
+        return count_overhead(window) + standing + blocks + held
+
+    def find_next_cut(self, items: Sequence[Item], start: int) -> int | None:
+        rest = range(start, len(items))
+        return next((at for at in rest if self.is_cut_point(items[at].block)), None)
+
+    def is_speaker(self, author: str) -> bool:
+        return author not in {"", "system", "tool"}
+
+    def find_beginning(self, items: Sequence[Item], turn: int, end: int) -> int | None:
+        """Return the index of the turn's newest prompt or header before `end`."""
+        for index in range(end - 1, -1, -1):
+            if items[index].turn != turn:
+                return None
+            if kdcube_timeline.is_turn_start(items[index].block):
+                return index
+        return None
+
+
+def count_overhead(window: Window) -> int:
+    return max(1, _COUNT(window.system_prompt))
+
+
+def sum_running(window: Window) -> Sequence[int]:
+    """Return prefix sums of the items that may leave."""
+    sizes = iter_sizes(window.open_to_cut, kdcube_timeline.map_replaced_texts(window))
+    return tuple(accumulate(sizes, initial=0))
+
+
+def iter_sizes(
+    items: Iterable[Item], replaced: Mapping[int, str] = MappingProxyType({})
+) -> Iterator[int]:
+    """Yield the tokens of each block, or of the text that replaces it."""
+    for item in items:
+        yield _COUNT(replaced.get(item.position) or kdcube_timeline.render_shown_text(item.block))

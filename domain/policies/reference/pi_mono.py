@@ -1,0 +1,99 @@
+"""Answers as pi-mono did: measured in UTF-16 units, and cut only behind the last boundary."""
+
+import json
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import ClassVar, NamedTuple
+
+from ...blocks import ASSISTANT_KINDS, ToolCall
+from ...counting.estimators import PI_ESTIMATOR
+from ...item import Item, get_place
+from ...messages import Role, find_message_end, find_role, iter_message_spans_back
+from ...summaries.templates import PiTemplate
+from ...window import Window
+from ..pi import Pi
+from ..policy import quirk
+
+_COMPACT = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
+
+
+class PiUsage(NamedTuple):
+    """Tokens in use, reported and estimated."""
+
+    since: int
+    """The estimate for what came after the report, or for everything if there is no report."""
+    reported: int = 0
+    """The newest call's prompt, and its answer if that was reported."""
+    answered: int | None = None
+    """Position of the last block that the report includes."""
+
+    @property
+    def tokens(self) -> int:
+        return self.reported + self.since
+
+
+@dataclass(frozen=True)
+class PiAsShipped(Pi):
+    fires_by_tokens: ClassVar[bool] = False
+    fits_limit: ClassVar[bool] = False
+    template: ClassVar[PiTemplate] = PiTemplate(keeps_previous=False)
+
+    preset: str = quirk("as_shipped")
+
+    def list_open_items(self, window: Window) -> Sequence[Item]:
+        """Return the items behind the last boundary: what it kept stays."""
+        items, boundary = window.open_to_cut, window.boundary
+        return (
+            items
+            if boundary is None
+            else items[bisect_right(items, boundary.after, key=get_place) :]
+        )
+
+    def find_budget_index(self, window: Window, keep: int) -> int | None:
+        items = self.list_open_items(window)
+        for start, end in iter_message_spans_back(items):
+            tokens = self.count_message_tokens(items[start:end])
+            if tokens is not None:
+                keep -= tokens
+                if keep <= 0:
+                    return start
+        return None
+
+    def count_message_tokens(self, pieces: Sequence[Item]) -> int | None:
+        """Return the tokens of a message as the walk counts it; None for one that it skips."""
+        return None if find_role(pieces[0]) in {None, Role.DEVELOPER} else _count_tokens(pieces)
+
+    def count_in_use(self, window: Window) -> int:
+        return self.measure_items(window, window.items).tokens
+
+    def measure_items(self, window: Window, items: Sequence[Item]) -> PiUsage:
+        """Return the newest report after the last boundary, and an estimate of later items."""
+        call, since = window.last_call, window.boundary.after if window.boundary else 0
+        if call is None or call.context is None or call.position <= since:
+            summary = window.summary.text if window.summary else ""
+            return PiUsage(_ESTIMATOR.count_text(summary) + _sum_tokens(items))
+        end = bisect_right(items, call.position, key=get_place)
+        output = call.usage.output if call.usage else None
+        if output is not None and end < len(items) and items[end].kind in ASSISTANT_KINDS:
+            end = find_message_end(items, end)
+        answered = items[end - 1].position if end else None
+        return PiUsage(_sum_tokens(items[end:]), call.context + (output or 0), answered)
+
+
+def _read_compact_call(call: ToolCall) -> tuple[str, str]:
+    """Return the texts of a call that count: the arguments as JavaScript prints them."""
+    if " " not in call.arguments and "\\" not in call.arguments and "\n" not in call.arguments:
+        return call.name, call.arguments
+    return call.name, _COMPACT.encode(call.parse_arguments())
+
+
+_ESTIMATOR = replace(PI_ESTIMATOR, read_call=_read_compact_call)
+
+
+def _count_tokens(pieces: Sequence[Item]) -> int:
+    return _ESTIMATOR.count_message([piece.block for piece in pieces])
+
+
+def _sum_tokens(items: Sequence[Item]) -> int:
+    return sum(_count_tokens(items[begin:end]) for begin, end in iter_message_spans_back(items))
