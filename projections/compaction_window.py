@@ -14,7 +14,7 @@ from ..domain.models import ModelFacts
 from ..domain.ranges import Ranges
 from ..domain.window import LazySequence, Window
 from .history_view import HistoryFold, HistoryView
-from .view_content import ViewEntry
+from .view_content import RecordedEvent, ViewEntry
 
 
 def make_window(
@@ -98,6 +98,22 @@ def make_items(
         for entry, tokens in zip((*entries, *recalled_entries), tokens_of, strict=True)
     ]
     return order_for_view(sorted(items, key=get_place) if recalled_entries else items)
+
+
+def make_recalled_items(log: Iterable[RecordedEvent]) -> list[Item]:
+    """Return the blocks of these events as items, whatever their status."""
+    return [
+        Item(entry.position, entry.block, entry.turn, entry.tokens, entry.call)
+        for entry in HistoryFold().apply_all(log).entries.values()
+    ]
+
+
+def find_recalled(history: HistoryFold) -> Ranges:
+    """Return the blocks that earlier boundaries removed and that were pinned since."""
+    if history.boundary is None or not history.pinned:
+        return Ranges()
+    decided = Ranges.span(1, history.boundary.after)
+    return (history.pinned & decided) - Ranges.of(history.entries)
 
 
 def make_item(entry: ViewEntry) -> Item:

@@ -20,7 +20,7 @@ from ...domain.session_events import (
     ToolsSet,
 )
 from ..block_statuses import RecordedBoundary
-from ..compaction_window import make_item, make_items
+from ..compaction_window import find_recalled, make_item, make_items, make_recalled_items
 from ..history_view import HistoryFold, HistoryView
 from ..view_content import (
     Coordinate,
@@ -225,22 +225,12 @@ class ReplayFold:
 
     def iter_originals(self, positions: Ranges) -> Iterable[Item]:
         """Return blocks of the log as items, whatever their status."""
-        log = self.recording.log
-        history = HistoryFold().apply_all(log[position - 1] for position in positions)
-        return [
-            Item(entry.position, entry.block, entry.turn, entry.tokens, entry.call)
-            for entry in history.entries.values()
-        ]
+        return make_recalled_items(map(self.recording.get_event, positions))
 
     def _list_recalled(self) -> tuple[ViewEntry, ...]:
         """Return the blocks that earlier boundaries removed and that were pinned since."""
-        history = self.history
-        if history.boundary is None or not history.pinned:
-            return ()
-        decided = Ranges.span(1, history.boundary.after)
-        missing = (history.pinned & decided) - Ranges.of(history.entries) - self._retracted
-        log = self.recording.log
-        pinned = HistoryFold().apply_all(log[position - 1] for position in missing)
+        missing = find_recalled(self.history) - self._retracted
+        pinned = HistoryFold().apply_all(map(self.recording.get_event, missing))
         return tuple(pinned.entries.values())
 
     # Unchanged tokens

@@ -11,7 +11,7 @@ from ....domain.policies.policy import is_due
 from ....domain.ranges import Ranges
 from ....domain.session import SessionState
 from ....domain.window import Window
-from ....projections.compaction_window import make_window
+from ....projections.compaction_window import find_recalled, make_recalled_items, make_window
 from ....projections.history_view import HistoryFold
 from ....projections.view_content import ViewEntry
 from ...storage.view_reader import ViewReader
@@ -59,19 +59,11 @@ class SessionSnapshot:
 
     def read_originals(self, covers: Ranges) -> Iterable[Item]:
         """Read blocks from the log, whatever the view shows of them."""
-        history = HistoryFold().apply_all(self._store.read(self._chain, covers))
-        return [
-            Item(entry.position, entry.block, entry.turn, entry.tokens, entry.call)
-            for entry in history.entries.values()
-        ]
+        return make_recalled_items(self._store.read(self._chain, covers))
 
     def _read_pinned(self) -> list[ViewEntry]:
         """Return the blocks that earlier boundaries took out and that were pinned since."""
-        if self.boundary is None or not self.history.pinned:
-            return []
-        decided = Ranges.span(1, self.boundary.after)
-        missing = (self.history.pinned & decided) - Ranges.of(self.history.entries)
-        if not missing:
+        if not (missing := find_recalled(self.history)):
             return []
         missing -= self._reader.read_retracted(self._store.read_head(self._chain)[0])
         pinned = HistoryFold().apply_all(self._store.read(self._chain, missing))

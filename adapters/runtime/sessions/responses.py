@@ -12,6 +12,7 @@ from ...transcripts.formats.fields import JsonDict, MalformedError, get_field, r
 from ...transcripts.formats.json_lines import SourceLine
 from ...transcripts.formats.media_text import base64_to_bytes, media_kind_of
 from ...transcripts.formats.messages import anthropic, openai_chat, openai_responses
+from ...transcripts.formats.messages.message_file_reader import read_openai_usage
 from ...transcripts.formats.messages.message_reader import (
     MalformedPart,
     MessagePart,
@@ -91,7 +92,7 @@ def _read_chat(body: JsonDict) -> ProviderResponse:
     choice = _single_choice(body["choices"], "choices")
     message = {**require_field(choice, "message", dict), "role": "assistant"} if choice else {}
     found = openai_chat.read_chat_parts(message, _LINE, 1) if choice else ()
-    usage = _openai_usage(body, "prompt_tokens", "completion_tokens")
+    usage = read_openai_usage(body, sent="prompt_tokens", received="completion_tokens")
     stop_reason = get_field(choice, "finish_reason", str)
     pieces = ((message, piece) for piece in found)
     return _make_response(body, "openai-chat", pieces, usage, stop_reason)
@@ -103,7 +104,7 @@ def _read_responses(body: JsonDict) -> ProviderResponse:
         for number, item in enumerate(body["output"], 1)
         for piece in _read_output(item, number)
     )
-    usage = _openai_usage(body, "input_tokens", "output_tokens")
+    usage = read_openai_usage(body)
     incomplete = get_field(body, "incomplete_details", dict) or {}
     stop_reason = get_field(incomplete, "reason", str) or get_field(body, "status", str)
     return _make_response(body, "openai-responses", pieces, usage, stop_reason)
@@ -209,22 +210,6 @@ def _single_choice(choices: list[Any], field: str) -> JsonDict:
     if choices and not isinstance(choices[0], dict):
         raise MalformedError(f"{field}: expected objects")
     return choices[0] if choices else {}
-
-
-def _openai_usage(body: JsonDict, sent: str, said: str) -> Usage | None:
-    usage = get_field(body, "usage", dict)
-    if usage is None:
-        return None
-    prompt = get_field(usage, sent, int)
-    cached = get_field(get_field(usage, f"{sent}_details", dict) or {}, "cached_tokens", int)
-    return Usage(
-        input=None if prompt is None else max(0, prompt - (cached or 0)),
-        cache_read=cached,
-        output=get_field(usage, said, int),
-        reasoning=get_field(
-            get_field(usage, f"{said}_details", dict) or {}, "reasoning_tokens", int
-        ),
-    )
 
 
 def _google_usage(body: JsonDict) -> Usage | None:

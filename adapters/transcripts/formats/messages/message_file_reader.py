@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from .....domain.session_events import Usage
 from ..entry_steps import digest_text, make_line_problem
 from ..fields import JsonDict, MalformedError, drop_fields, get_field
 from ..json_lines import NestedTooDeeplyError, SourceLine
@@ -175,8 +174,8 @@ def _is_system(message: Any) -> bool:
 def _read_call(body: JsonDict, line: SourceLine) -> Iterator[ImportStep]:
     """Yield the call that a response body reports, if it has usage."""
     try:
-        usage = _read_usage(body)
-        if usage is None:
+        usage = read_openai_usage(body)
+        if usage is None or not isinstance(body.get("output"), list):
             return
         fields = {
             "call_id": get_field(body, "id", str) or "answer",
@@ -190,17 +189,19 @@ def _read_call(body: JsonDict, line: SourceLine) -> Iterator[ImportStep]:
     yield ReportedCall(f"call:{digest_text(line.to_json(fields['call_id']))}", fields)
 
 
-def _read_usage(body: JsonDict) -> Usage | None:
+def read_openai_usage(
+    body: JsonDict, sent: str = "input_tokens", received: str = "output_tokens"
+) -> Usage | None:
+    """Return the usage that a response of OpenAI reports, under the names of its interface."""
     usage = get_field(body, "usage", dict)
-    if usage is None or not isinstance(body.get("output"), list):
+    if usage is None:
         return None
-    sent = get_field(usage, "input_tokens", int)
-    asked = get_field(usage, "input_tokens_details", dict) or {}
-    said = get_field(usage, "output_tokens_details", dict) or {}
-    cached = get_field(asked, "cached_tokens", int)
+    prompt = get_field(usage, sent, int)
+    cached = get_field(get_field(usage, f"{sent}_details", dict) or {}, "cached_tokens", int)
+    details = get_field(usage, f"{received}_details", dict) or {}
     return Usage(
-        input=None if sent is None else max(0, sent - (cached or 0)),
+        input=None if prompt is None else max(0, prompt - (cached or 0)),
         cache_read=cached,
-        output=get_field(usage, "output_tokens", int),
-        reasoning=get_field(said, "reasoning_tokens", int),
+        output=get_field(usage, received, int),
+        reasoning=get_field(details, "reasoning_tokens", int),
     )
