@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from .....domain.session_events import Usage
 from ..entry_steps import digest_text, make_line_problem
 from ..fields import JsonDict, MalformedError, drop_fields, get_field
 from ..json_lines import NestedTooDeeplyError, SourceLine
