@@ -32,7 +32,6 @@ from .compaction.outcome import CompactionOutcome, make_overflow_error
 from .compaction.snapshot import PreparedView, SessionSnapshot, read_prepared_view
 from .compaction.summary_chain import UnwrittenError
 from .sessions.session_log import CallReport, SessionLog
-from .sessions.store_context import ShadowPolicies
 from .telemetry.activation import measure_preparation
 
 _T = TypeVar("_T")
@@ -54,7 +53,7 @@ class AgentLoop:
         options: LoopOptions,
         *,
         model: str | None,
-        shadows: ShadowPolicies | None = None,
+        shadows: Callable[[int], None] | None = None,
     ) -> None:
         self.log = log
         self.request = request
@@ -85,7 +84,7 @@ class AgentLoop:
             if view.boundary == snapshot.view.boundary and self.options.auto:
                 self._warn(snapshot)
             if self.shadows:
-                self.shadows.decide(view.coordinate.position)
+                self.shadows(view.coordinate.position)
             return view
 
     def record_call(

@@ -2,8 +2,8 @@
 
 import logging
 from collections import deque
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from threading import Condition, Thread, current_thread
 
 from eventsourcing.persistence import IntegrityError
@@ -168,25 +168,14 @@ def _report_failure(shadow: Shadow, error: Exception) -> None:
     )
 
 
-@dataclass(frozen=True)
-class LoopShadows:
-    """The shadow policies of one loop, decided in the thread of their store."""
-
-    worker: ShadowWorker
-    shadows: Sequence[Shadow]
-
-    def decide(self, position: int) -> None:
-        """Queue a decision about a call for each shadow; return immediately, and raise nothing."""
-        for shadow in self.shadows:
-            self.worker.submit(shadow, position)
-
-
 def start_shadows(
     log: SessionLog, policies: Sequence[str | Policy], terms: CompactionTerms, options: LoopOptions
-) -> LoopShadows:
+) -> Callable[[int], None]:
     """Start a shadow for each policy, with otherwise the agent's options.
 
-    Raises InvalidSettingError if a policy does not exist, or is named twice.
+    Returns a function that queues a decision of each about the call that is sent the session up to
+    a position; it returns immediately, and raises nothing. Raises InvalidSettingError if a policy
+    does not exist, or is named twice.
     """
     shadows: dict[str, Shadow] = {}
     for one in policies:
@@ -196,7 +185,13 @@ def start_shadows(
         # Shadows run in a background thread, where no user callback is called.
         own = replace(terms, policy=policy, tracked_files=None)
         shadows[label] = Shadow(StoredSession(log), label, own, options)
-    return LoopShadows(find_worker(log.context), tuple(shadows.values()))
+    worker = find_worker(log.context)
+
+    def decide(position: int) -> None:
+        for shadow in shadows.values():
+            worker.submit(shadow, position)
+
+    return decide
 
 
 def find_worker(context: StoreContext) -> ShadowWorker:

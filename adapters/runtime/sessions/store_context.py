@@ -26,14 +26,6 @@ class Stoppable(Protocol):
     def stop(self) -> object: ...
 
 
-class ShadowPolicies(Protocol):
-    """Policies that decide on lineages of their own, next to a live session."""
-
-    def decide(self, position: int) -> None:
-        """Have each policy decide about the call that is sent the session up to a position."""
-        ...
-
-
 @dataclass(slots=True)
 class Opening:
     """How a database was opened, for another process to open it the same way."""
@@ -64,7 +56,7 @@ class StoreContext:
         self.added_listeners: list[Listener] = []
         self.background: list[Stoppable] = []
         """Stopped, the newest first, when the store is closed."""
-        self.start_shadows: Callable[..., ShadowPolicies] | None = None
+        self.start_shadows: Callable[..., Callable[[int], None]] | None = None
         """Starts the policies that decide next to a loop's own: `analysis.replaying.shadows`."""
         self._read_models: ReadModels | None = None
         self._preparations: BackgroundCompactions | None = None
