@@ -7,10 +7,10 @@ from uuid import UUID
 
 from ...domain.compaction import MAIN_LINEAGE, derive_lineage_id
 from ...domain.compaction_events import CompactBoundary
-from ...domain.errors import CutbankError
 from ...domain.ranges import Ranges
 from ...domain.session_events import BlockEvent, BlocksRetracted, ModelCalled
 from ...projections.block_statuses import collect_boundaries
+from ...projections.replay.recorded_calls import RecordedCall
 from ...projections.view_content import RecordedEvent, find_parted_pairs
 from ..runtime.sessions.session_store import SessionStore
 from ..runtime.sessions.stored_session import StoredSession
@@ -21,7 +21,7 @@ from ..storage.event_log.stored_row import Stream
 from ..storage.event_log.stream_check import check_stream, make_guard
 from ..storage.view_reader import ViewReader
 from ..transcripts.reports import VerificationReport, Violation
-from .auditing.sent_views import find_owners
+from .auditing.sent_views import SentViews
 
 
 def verify(
@@ -159,15 +159,10 @@ class _SessionVerifier:
             self._complain("coverage", name + what, where.runs[0][0], lineage)
 
     def _check_fingerprints(self) -> None:
-        owners = find_owners(self.store, *self.name)
+        views = SentViews(self.store, *self.name)
         for call in self.calls:
             self.report.calls += 1
-            # An inherited call may have seen a lineage version that this session does not share.
-            reader = ViewReader(self.store, *owners[call.originator_id], call.lineage)
-            try:
-                again = reader.read_view(call.position, call.lineage_version).fingerprint
-            except CutbankError as error:
-                again = str(error)
-            if again != call.fingerprint:
+            sent = views.describe(RecordedCall(0, call.position, (), call)).shown
+            if sent.fingerprint != call.fingerprint:
                 problem = f"call {call.call_id} saw another view"
                 self._complain("fingerprint", problem, call.position, call.lineage)

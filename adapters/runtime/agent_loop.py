@@ -53,14 +53,14 @@ class AgentLoop:
         options: LoopOptions,
         *,
         model: str | None,
-        decide_shadows: Callable[[int], None] | None = None,
+        shadows: Callable[[int], None] | None = None,
     ) -> None:
         self.log = log
         self.request = request
         self.options = options
         """With the settings filled in, where they were None."""
         self.model = model
-        self._decide_shadows = decide_shadows
+        self.shadows = shadows
         self.last: CompactionOutcome | None = None
         """The outcome of this loop's newest compaction, or why it did nothing."""
         self._compactor = log.compactor(options.lineage)
@@ -82,8 +82,8 @@ class AgentLoop:
             snapshot, view = self._read_snapshot()
             if view.boundary == snapshot.view.boundary and self.options.auto:
                 self._warn(snapshot)
-            if self._decide_shadows:
-                self._decide_shadows(view.coordinate.position)
+            if self.shadows:
+                self.shadows(view.coordinate.position)
             return view
 
     def record_call(

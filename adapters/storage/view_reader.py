@@ -169,16 +169,19 @@ class ViewReader:
             self._boundary = number, said
         return said
 
-    def read_retracted(self, position: int) -> Ranges:
-        """Return all positions that were retracted up to a position."""
+    def read_retractions(self, position: int) -> list[BlocksRetracted]:
+        """Return all retractions up to a position, oldest first; each names the one before it."""
         chain = self.session_chain
         at = self.store.read_head(chain, position)[1].retraction
-        retracted = Ranges()
+        found: list[BlocksRetracted] = []
         while at:
-            event = cast(BlocksRetracted, self.store.read(chain, Ranges.of([at]))[0].event)
-            retracted |= event.positions
-            at = event.previous
-        return retracted
+            found.append(cast(BlocksRetracted, self.store.read(chain, Ranges.of([at]))[0].event))
+            at = found[-1].previous
+        return found[::-1]
+
+    def read_retracted(self, position: int) -> Ranges:
+        """Return all positions that were retracted up to a position."""
+        return Ranges(run for one in self.read_retractions(position) for run in one.positions.runs)
 
     def _swap_in(self, state: CompactionState) -> None:
         """Switch to the fold that was prepared for this boundary, if it fits."""

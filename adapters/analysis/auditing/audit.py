@@ -6,13 +6,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import cache, cached_property
 from operator import attrgetter
-from typing import cast
 
 from ....domain.compaction import MAIN_LINEAGE
 from ....domain.errors import InvalidPositionError, NotFoundError
 from ....domain.event import Event
 from ....domain.ranges import Ranges
-from ....domain.session_events import BlocksRetracted, ModelCalled, ToolReturned
+from ....domain.session_events import ModelCalled, ToolReturned
 from ....domain.token_estimate import PromptSizeChange
 from ....projections.audit_entries import (
     AuditedBlock,
@@ -55,7 +54,7 @@ class Audit:
         self.coordinate, state, _ = reader.find_coordinate(at, lineage_version)
         self._open = frozenset(state.open_calls.values())
         self.turns, self.blocks, self.tokens = state.turn, state.blocks, state.tokens
-        self.retractions = self._read_retractions(state.retraction)
+        self.retractions = reader.read_retractions(self.position)
         self.number_compactions = cache(self._number_compactions)
         """Numbers the compactions of another lineage of the session in the same way."""
 
@@ -166,16 +165,6 @@ class Audit:
         begin = bisect_left(self.calls, first, key=place)
         end = bisect_right(self.calls, last, key=place)
         return list(filter(self._is_included, self.calls[begin:end]))
-
-    def _read_retractions(self, newest: int) -> list[BlocksRetracted]:
-        """Return all retractions, oldest first; each names the one before it."""
-        found: list[BlocksRetracted] = []
-        at = newest
-        while at:
-            event = cast(BlocksRetracted, self._store.read(self._chain, Ranges.of([at]))[0].event)
-            found.append(event)
-            at = event.previous
-        return found[::-1]
 
 
 def audit(

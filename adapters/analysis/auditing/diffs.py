@@ -90,7 +90,12 @@ def diff(
     with translate_storage_errors(session.log.context.name):
         session.log.check_lineage(lineage)
         if before is None and after is None:
-            number = _find_newest_boundary(session, lineage) if boundary is None else boundary
+            numbers = list_boundaries(session, lineage) if boundary is None else [boundary]
+            if not numbers:
+                raise NotFoundError(
+                    f"session {session.key!r} has no boundary on {lineage}: nothing was compacted"
+                )
+            number = numbers[-1]
             old, new = read_views_around(session, number, lineage)
             decisions = read_decisions(session, lineage)
             sizes = measure_compactions(session.log.events, decisions, [number])[number]
@@ -109,15 +114,6 @@ def diff(
                 session.log.measure_use(old), session.log.measure_use(new), SizeBasis.ESTIMATED
             )
         return compare_views(old, new, log or read_fact_log(session), sizes)
-
-
-def _find_newest_boundary(session: StoredSession, lineage: str) -> int:
-    numbers = list_boundaries(session, lineage)
-    if not numbers:
-        raise NotFoundError(
-            f"session {session.key!r} has no boundary on {lineage}: nothing was compacted"
-        )
-    return numbers[-1]
 
 
 def read_views_around(

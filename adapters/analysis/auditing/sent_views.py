@@ -32,20 +32,6 @@ Owner = tuple[str, str]
 """The namespace and key of a session."""
 
 
-def find_owners(store: EventStore, namespace: str, key: str) -> dict[UUID, Owner]:
-    """Return the owner of each stream of a session: itself, and its fork parents.
-
-    What a fork inherits belongs to its parent.
-    """
-    found: dict[UUID, Owner] = {}
-    at: Owner | None = namespace, key
-    while at is not None:
-        found[derive_session_id(*at)] = at
-        fork = store.read_opening(*at).fork
-        at = (fork.namespace, fork.key) if fork else None
-    return found
-
-
 class SentViews:
     """The views that calls of one session were sent; it is fastest to ask in call order."""
 
@@ -56,7 +42,14 @@ class SentViews:
 
     @cached_property
     def _owners(self) -> dict[UUID, Owner]:
-        return find_owners(self.store, *self._own)
+        """The owner of each stream of the session: itself, and its fork parents."""
+        found: dict[UUID, Owner] = {}
+        at: Owner | None = self._own
+        while at is not None:
+            found[derive_session_id(*at)] = at
+            fork = self.store.read_opening(*at).fork
+            at = (fork.namespace, fork.key) if fork else None
+        return found
 
     def describe(self, call: RecordedCall) -> AuditedCall:
         """Return what a call was sent."""

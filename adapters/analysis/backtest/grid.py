@@ -17,8 +17,6 @@ FIXED_DECIDERS = (NO_POLICY, RECORDED_POLICY)
 """Names that are no policies: they have no settings and write no summaries."""
 DEFAULT_GRID_LIMIT = 32_000
 """Default prompt limit in tokens; most recorded sessions exceed it."""
-_MAX_INTEGER = 2**53
-"""Largest number of tokens; JSON readers may not support larger integers."""
 
 
 @dataclass(frozen=True)
@@ -46,8 +44,6 @@ class Grid:
             for number in numbers:
                 if number is not None and number < 1:
                     raise InvalidSettingError(f"a {name} is 1 token or more, not {number:,}")
-                if number is not None and number > _MAX_INTEGER:
-                    raise InvalidSettingError(f"a {name} is {_MAX_INTEGER:,} tokens at most")
         for budget in self.budgets:
             SummaryOptions(self.summarizer, budget)
         self._check_settings()

@@ -1,17 +1,14 @@
 """Keeps results of measurements in a file, by a fingerprint of what they follow from."""
 
-import inspect
-from collections.abc import Iterable
 from functools import cache
 from hashlib import blake2b
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 from pydantic import TypeAdapter
 
 from ....domain.backtest.cell import Cell, ControlResult, Setup
-from ...settings.policy_catalog import find_package, find_policy_class
+from ...settings.policy_catalog import find_policy_class
 from ...storage.event_log.event_mapper import dump_json
 from ...storage.sqlite.checked_cache import CheckedCache, find_cache_file
 from .cells import ItemResult, TaskItem
@@ -19,6 +16,7 @@ from .grid import FIXED_DECIDERS
 from .session_log import MeasuredSession
 
 PACKAGE, ROOT = __name__.partition(".")[0], Path(__file__).parents[3]
+LAYERS = ("domain", "projections", "adapters")
 
 
 def fingerprint_item(log: MeasuredSession, item: TaskItem) -> str | None:
@@ -27,13 +25,12 @@ def fingerprint_item(log: MeasuredSession, item: TaskItem) -> str | None:
     Return None if the result may differ between runs.
     """
     if isinstance(item, Setup):
-        if item.summarizer == "llm":
-            return None  # a model's answers differ, and are requested again
+        if item.summarizer == "llm" or not _is_ours(item.policy):
+            return None  # a model's answers differ, and so may the code of another package
         settings = log.settings.model_dump(mode="json", include={"compaction", "pins"})
         facts = log.find_setup_facts(item)
         priced = repr(facts) if item.model else repr([facts, log.facts])
-        by = [_hash_policy_code(item.policy), priced, settings]
-        wanted: list[Any] = ["cell", item.model_dump(mode="json"), *by]
+        wanted: list[Any] = ["cell", item.model_dump(mode="json"), priced, settings]
     else:
         wanted = ["controls", item.limit, list(item.budgets)]
     return blake2b(dump_json([log.digest, hash_own_code(), *wanted]), digest_size=16).hexdigest()
@@ -41,38 +38,23 @@ def fingerprint_item(log: MeasuredSession, item: TaskItem) -> str | None:
 
 @cache
 def hash_own_code() -> str:
-    """Hash our own code, since a version number kept by hand would be forgotten."""
-    return _hash_files(ROOT / layer for layer in ("domain", "projections", "adapters"))
+    """Hash our own code, since a version number kept by hand would be forgotten.
 
-
-@cache
-def _hash_policy_code(policy: str) -> str:
-    """Hash the package of a policy; return an empty hash for built-in policies."""
-    if policy in FIXED_DECIDERS:
-        return ""
-    policy_class = find_policy_class(policy.partition("@")[0])
-    module = inspect.getmodule(policy_class)
-    if module is None or module.__name__.partition(".")[0] == PACKAGE:
-        return ""
-    return f"{find_package(policy_class)} {_hash_files([_find_code(module)])}"
-
-
-def _find_code(module: ModuleType) -> Path:
-    """Return the module's file, or the folder of its package."""
-    file = Path(inspect.getsourcefile(module) or "")
-    depth = module.__name__.count(".") + (file.name == "__init__.py")
-    return file.parents[depth - 1] if depth else file
-
-
-def _hash_files(paths: Iterable[Path]) -> str:
-    """Hash files and all below folders: code, and the tables that the code reads."""
+    Other files count as well: the code reads tables.
+    """
     digest = blake2b(digest_size=16)
-    found = (file for path in paths for file in (path, *path.rglob("*")))
+    found = (file for layer in LAYERS for file in (ROOT / layer).rglob("*"))
     for file in sorted(file for file in found if file.suffix != ".pyc" and file.is_file()):
         content = file.read_bytes()
         digest.update(dump_json([file.name, len(content)]))
         digest.update(content)
     return digest.hexdigest()
+
+
+def _is_ours(policy: str) -> bool:
+    """Return whether our own code decides, whose hash is part of each fingerprint."""
+    name = policy.partition("@")[0]
+    return name in FIXED_DECIDERS or find_policy_class(name).__module__.startswith(f"{PACKAGE}.")
 
 
 ResultCache = CheckedCache[ItemResult]

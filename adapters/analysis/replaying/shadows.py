@@ -173,8 +173,9 @@ def start_shadows(
 ) -> Callable[[int], None]:
     """Start a shadow for each policy, with otherwise the agent's options.
 
-    Returns what queues a decision about a call for each of them; it returns at once, and raises
-    nothing. Raises InvalidSettingError if a policy does not exist, or is named twice.
+    Returns a function that queues a decision of each about the call that is sent the session up to
+    a position; it returns immediately, and raises nothing. Raises InvalidSettingError if a policy
+    does not exist, or is named twice.
     """
     shadows: dict[str, Shadow] = {}
     for one in policies:

@@ -71,10 +71,10 @@ def open_loop(
             f"shadows run next to {MAIN_LINEAGE}, not next to {options.lineage}"
         )
     names = settings.shadow.policies if options.shadows is None else options.shadows
-    decide = None
+    shadows = None
     if names and is_main and log.context.start_shadows:
-        decide = log.context.start_shadows(log, names, request, options)
-    return AgentLoop(log, request, options, model=model, decide_shadows=decide)
+        shadows = log.context.start_shadows(log, names, request, options)
+    return AgentLoop(log, request, options, model=model, shadows=shadows)
 
 
 def _apply_options(

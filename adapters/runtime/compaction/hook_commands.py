@@ -28,7 +28,7 @@ MAX_HOOK_REASON_CHARACTERS = 500
 _ANSWER_FIELDS = frozenset({"instructions", "veto", "decision", "reason", "continue", "stopReason"})
 IGNORED_ANSWER_FIELDS = frozenset({"suppressOutput", "systemMessage", "hookSpecificOutput"})
 """Keys that coding agents understand, and that have no effect here."""
-MAX_OUTPUT_BYTES = 64 * 1024
+MAX_ANSWER_BYTES = 64 * 1024
 """The limit of a program's output; one that writes more is killed."""
 
 logger = logging.getLogger("cutbank.hooks")
@@ -72,7 +72,7 @@ class HookCommand:
         """Run the program; raise HookProcessError if it cannot start, or exceeds a limit."""
         words = json.dumps(to_hook_input(event)).encode()
         start: Callable[[], Awaitable[ProgramRun] | ProgramRun] = partial(
-            run_program, self.command, words, max_output=MAX_OUTPUT_BYTES
+            run_program, self.command, words, max_output=MAX_ANSWER_BYTES
         )
         try:
             run = run_in_thread(start, "cutbank-hook", self.time_limit_s, Cancellation())
@@ -84,7 +84,7 @@ class HookCommand:
             raise HookProcessError(f"cannot be started ({reason})") from None
         if run.is_too_long:
             raise HookProcessError(
-                f"said more than {MAX_OUTPUT_BYTES:,} bytes, which is more than is read"
+                f"said more than {MAX_ANSWER_BYTES:,} bytes, which is more than is read"
             )
         return run
 

@@ -11,7 +11,7 @@ import cutbank
 from cutbank import Block, CompactionOptions, NotFoundError, Ranges, StoredSession
 from cutbank.adapters.analysis.auditing.lineages import list_session_lineages, read_lineage_trees
 from cutbank.adapters.analysis.replaying.recordings import read_decisions, read_recording
-from cutbank.domain.compaction_events import BoundaryActivated, CompactionReverted
+from cutbank.domain.compaction_events import CompactionReverted
 from cutbank.projections.lineage_tree import BoundaryStatus
 
 
@@ -126,25 +126,6 @@ def test_all_that_left_stands_in_one_place_and_every_boundary_is_told_once(what:
                 assert (node.status is BoundaryStatus.REVERTED) == (node.number in reverted)
                 assert not node.new_blocks & node.inherited_blocks
                 assert node.new_blocks | node.inherited_blocks == node.covers
-
-
-@given(acts)
-def test_the_first_call_is_the_first_of_all_calls_that_was_sent_it(what: list[Act]) -> None:
-    with cutbank.open(":memory:", clock=Clock()) as store:
-        session = live(store.session("s"), what)
-        calls = read_recording(session).calls
-
-        for tree in read_lineage_trees(session, session.log.lineages):
-            switches = {
-                event.boundary: event
-                for event in read_decisions(session, tree.lineage)
-                if isinstance(event, BoundaryActivated)
-            }
-            told = {node.number: node.first_call for node in tree.nodes}
-            for number, switch in switches.items():
-                at = switch.originator_version, switch.effective_from, tree.lineage
-                sent = (one.number for one in calls if one.has_seen_decision(*at))
-                assert told[number] == next(sent, None)
 
 
 def test_calls_that_were_sent_an_older_view_later_are_not_the_first_that_saw_a_boundary(

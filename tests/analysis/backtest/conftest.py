@@ -13,7 +13,6 @@ import cutbank
 from cutbank import Block, SessionStore, ToolCall, ToolResult
 from cutbank.adapters.analysis.backtest import backtest_pool
 from cutbank.adapters.analysis.backtest.backtest_pool import start_pool
-from cutbank.adapters.analysis.backtest.result_cache import _hash_policy_code
 from cutbank.adapters.settings import policy_catalog
 
 POLICY = '''
@@ -125,7 +124,6 @@ def bring(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Bring]:
     paths = filter(None, (str(site), os.environ.get("PYTHONPATH")))
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(paths))
     policy_catalog.list_package_policies.cache_clear()
-    _hash_policy_code.cache_clear()
 
     def bringing(name: str, does: str) -> None:
         package = f"brings_{name}"
@@ -140,8 +138,6 @@ def bring(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Bring]:
             f"[cutbank.policies]\n{name} = {package}:Policy\n", encoding="utf-8"
         )
         policy_catalog.list_package_policies.cache_clear()
-        _hash_policy_code.cache_clear()
 
     yield bringing
     policy_catalog.list_package_policies.cache_clear()
-    _hash_policy_code.cache_clear()

@@ -60,7 +60,6 @@ def test_a_setting_goes_to_the_policies_that_have_it_or_to_the_one_that_is_named
         ({"policies": ["silt"]}, "there is no policy 'silt'"),
         ({"policies": ["pi@silt"]}, "has no preset @silt"),
         ({"limits": []}, "needs a limit"),
-        ({"limits": [2**53 + 1]}, "a limit is 9,007,199,254,740,992 tokens at most"),
         ({"limits": [0]}, "a limit is 1 token or more, not 0"),
         ({"limits": [-4]}, "not -4"),
         ({"budgets": [0]}, "a budget is 1 token or more"),

@@ -3,7 +3,6 @@
 import os
 import signal
 import sqlite3
-from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -98,8 +97,7 @@ def test_sessions_in_memory_and_on_a_clock_of_ones_own_are_measured_as_well(
 REFUSED: list[tuple[dict[str, Any], type[CutbankError], str]] = [
     ({"sessions": []}, BacktestError, "there are no sessions in"),
     ({"jobs": 0}, BacktestError, "needs a process, not 0"),
-    ({"timeout_s": 0}, BacktestError, "more than 0 and at most 1,000,000, not 0"),
-    ({"timeout_s": inf}, BacktestError, "not inf"),
+    ({"timeout_s": 0}, BacktestError, "more than 0, not 0"),
     ({"summarizer": "sized", "budgets": (None,)}, InvalidSettingError, "need a budget"),
     ({"summarizer": "sized", "budgets": (100, None)}, InvalidSettingError, "need a budget"),
 ]
