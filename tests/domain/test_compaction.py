@@ -15,9 +15,11 @@ from cutbank.domain import compaction_events as events
 from cutbank.domain.compaction import (
     MAIN_LINEAGE,
     RECORDED_LINEAGE,
+    ChangesSince,
     Compaction,
     CompactionState,
     derive_lineage_id,
+    explain_misfit,
 )
 from cutbank.domain.event import dump_state, load_state
 
@@ -223,3 +225,16 @@ def test_live_reloaded_and_carried_states_are_equal(
         assert state.effective_from >= effective_from
         effective_from = state.effective_from
     assert reloaded.version == compaction.version == len(live)
+
+
+def test_a_prepared_boundary_misfits_once_what_it_hides_is_pinned() -> None:
+    compaction = opened()
+    compaction.record_boundary(
+        {**boundary(), "hidden": Ranges.of([4])}, None, based_on=0, activate_at=None
+    )
+    (drawn,) = compaction.collect_events()
+    assert isinstance(drawn, events.CompactBoundary)
+
+    why = explain_misfit(drawn, None, ChangesSince(pinned=Ranges.of([4])), beneath=0, served=0)
+
+    assert why == "#4 was pinned since it was prepared"
