@@ -200,8 +200,8 @@ class LogCopy:
         for row in self.source.recorder.select_imports(*name):
             moved = row._replace(namespace=self.namespace or row.namespace, stamp=None)
             # On this machine, a source of that name may be a different one.
-            known = self.target.recorder.select_import_session(moved.namespace, row.source)
-            if known in (None, row.session):
+            known = self.target.recorder.select_import(moved.namespace, row.source)
+            if known is None or known.session in (None, row.session):
                 yield moved
 
     def _read_keys(self, extent: StreamExtent) -> Iterator[AppendKey]:

@@ -12,7 +12,6 @@ from ...settings.settings import MaintenanceSettings
 from ...storage.event_log.event_mapper import load_json
 from ...storage.event_log.event_store import EventStore
 from ...storage.event_log.storage_errors import translate_storage_errors
-from ...storage.event_log.storage_tasks import Storage
 from ...storage.read_models.read_model_file import find_read_models
 from ..sessions.session_store import SessionStore
 from .backups import rotate_backups
@@ -106,30 +105,28 @@ class Maintenance:
         """
         store, settings = self.store, self.settings
         with translate_storage_errors(store.name):
-            place = store.events.recorder.get_storage()
-            if place is None or not settings.enabled:
+            log = store.events.recorder
+            if log.database_task is None or not settings.enabled:
                 return []
             every = timedelta(hours=settings.every)
             tasks = []
             if settings.cold_after is not None:
-                tasks.append(MaintenanceTask(TASK_NAME, every, place, self._recompress))
+                tasks.append(MaintenanceTask(TASK_NAME, every, log, self._recompress))
             file = ReadModelFile(Path(find_read_models(store.name)))
             if file.is_there():
                 tasks.append(MaintenanceTask("read-models", every, file, file.maintain))
             if settings.backup_folder is not None:
                 often = timedelta(hours=settings.backup_every)
-                tasks.append(MaintenanceTask("backup", often, place, self._back_up))
+                tasks.append(MaintenanceTask("backup", often, log, self._back_up))
             # The checkpoint comes last, since the tasks before it fill the write-ahead log.
-            is_checkpoint = place.task_name == "checkpoint"
+            is_checkpoint = log.database_task == "checkpoint"
             often = timedelta(hours=settings.checkpoint_every) if is_checkpoint else every
-            tasks.append(MaintenanceTask(place.task_name, often, place, self._tend_database))
+            tasks.append(MaintenanceTask(log.database_task, often, log, self._tend_database))
             return tasks
 
     def _recompress(self, record: TaskRecord, go_on: ShouldContinue) -> TaskResult:
         cold_after = timedelta(days=self.settings.cold_after or 0)
-        storage = self._get_storage()
-        run = Recompression(self.store.events, storage, cold_after)
-        return run.run(record, go_on)
+        return Recompression(self.store.events, cold_after).run(record, go_on)
 
     def _back_up(self, _record: TaskRecord, _go_on: ShouldContinue) -> TaskResult:
         # A backup is a single read of the log that cannot stop halfway.
@@ -137,13 +134,8 @@ class Maintenance:
         return rotate_backups(self.store, folder, self.settings.backup_keep)
 
     def _tend_database(self, _record: TaskRecord, _go_on: ShouldContinue) -> TaskResult:
-        saved, note = self._get_storage().run_database_task()
+        saved, note = self.store.events.recorder.run_database_task()
         return TaskResult(saved, note=note)
-
-    def _get_storage(self) -> Storage:
-        storage = self.store.events.recorder.get_storage()
-        assert storage is not None  # else there are no tasks
-        return storage
 
     def _read_record(self, task: MaintenanceTask) -> TaskRecord:
         with translate_storage_errors(self.store.name):

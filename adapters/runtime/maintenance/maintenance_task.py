@@ -8,7 +8,7 @@ from enum import StrEnum
 
 from pydantic import TypeAdapter, ValidationError
 
-from ...storage.event_log.storage_tasks import TaskStore
+from ...storage.event_log.recorder import TaskStore
 
 ShouldContinue = Callable[[], bool]
 """Called between two steps; returns False if the task should stop."""

@@ -9,7 +9,7 @@ from pathlib import Path
 from ....domain.errors import StorageError
 from ...storage.event_log.storage_errors import translate_storage_errors
 from ...storage.read_models.schema import APPLICATION_ID
-from ...storage.sqlite.sqlite_storage import (
+from ...storage.sqlite.sqlite_recorder import (
     read_task_records,
     save_task_record,
     truncate_wal,

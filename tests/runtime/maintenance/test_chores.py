@@ -165,7 +165,7 @@ def test_a_run_ends_when_somebody_begins_to_write_and_goes_on_later(
     before = site.sizes()
     chores = site.make()
     storage, selected = type(site.storage), []
-    select = storage.select_body
+    select = storage.select_stored_body
 
     def interrupted(self: Any, subject: str, digest: bytes) -> Any:
         selected.append(digest)
@@ -173,7 +173,7 @@ def test_a_run_ends_when_somebody_begins_to_write_and_goes_on_later(
             site.store.session("another").append(Block.user("words"))
         return select(self, subject, digest)
 
-    monkeypatch.setattr(storage, "select_body", interrupted)
+    monkeypatch.setattr(storage, "select_stored_body", interrupted)
 
     (report, *_) = chores.run_due(site.clock.now)
 
