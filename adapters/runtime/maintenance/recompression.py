@@ -5,9 +5,9 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from ...storage.event_log.event_mapper import decompress_any, load_json
+from ...storage.event_log.event_mapper import decompress_any, load_json, matches_keyed_hash
 from ...storage.event_log.event_store import EventStore
-from ...storage.event_log.stored_row import LogNotification, RecompressedBody, matches_keyed_hash
+from ...storage.event_log.stored_row import LogNotification, RecompressedBody
 from .maintenance_task import ShouldContinue, TaskRecord, TaskResult
 
 TASK_NAME = "bodies"

@@ -10,11 +10,11 @@ from eventsourcing.persistence import ApplicationRecorder, OperationalError
 
 from ....domain.ranges import Run
 from .log_names import LogDatastore, LogNames
-from .log_tables import EVENTS_TABLE
+from .log_tables import EVENTS, TABLES
 from .stored_row import AppendKey, ImportRow, LogNotification, StoredBody, StoredRow, Stream
 
 _MAX_POSITION = 2**62
-ROW_COLUMNS = ", ".join(EVENTS_TABLE.column_names[1:])
+ROW_COLUMNS = ", ".join(list(TABLES[EVENTS].columns)[1:])
 SELECT_HEAD = (
     "SELECT originator_version, carried, subject FROM stored_events"
     " WHERE originator_id = ? AND originator_version <= ?"

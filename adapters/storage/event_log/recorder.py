@@ -1,17 +1,17 @@
 """Writes, follows and maintains a log; the recorder of each database adds what only it does."""
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, suppress
 from datetime import datetime
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 from eventsourcing.persistence import ListenNotifySubscription
 
-from .log_names import LogDatastore
+from .log_names import LogDatastore, make_table_rows
 from .log_reader import LogReader
-from .log_tables import TableRows, make_table_rows
+from .log_tables import TableRows
 from .stored_row import AppendKey, Batch, ImportRow, RecompressedBody, StoredRow, Stream
 
 _POLL_SECONDS = 0.005
@@ -32,23 +32,6 @@ class DatabaseTaskResult(NamedTuple):
 
     saved: int = 0
     note: str | None = None
-
-
-class TaskStore(Protocol):
-    """Stores the records of maintenance tasks, and a lock for running them."""
-
-    def try_lock(self) -> AbstractContextManager[bool]:
-        """Try to lock the maintenance here; yield whether that succeeded.
-
-        The lock ends with its process.
-        """
-        ...
-
-    def read_records(self) -> Mapping[str, str]:
-        """Return the newest record of each task, by name."""
-        ...
-
-    def save_record(self, chore: str, record: str) -> None: ...
 
 
 class Recorder(LogReader):
@@ -128,7 +111,10 @@ class Recorder(LogReader):
 
     @abstractmethod
     def try_lock(self) -> AbstractContextManager[bool]:
-        """Try to lock the maintenance here; yield whether that succeeded."""
+        """Try to lock the maintenance here; yield whether that succeeded.
+
+        The lock ends with its process.
+        """
 
     @abstractmethod
     def run_database_task(self) -> DatabaseTaskResult: ...

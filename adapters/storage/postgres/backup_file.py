@@ -7,17 +7,16 @@ from typing import Any
 
 from psycopg import Connection
 
-from ..event_log.log_tables import EVENTS_TABLE, LOG_TABLES
+from ..event_log.log_tables import EVENTS, TABLES
 from ..sqlite.sqlite_datastore import SQLiteLogDatastore as File
 
 _BATCH_ROWS = 200
 COPIED_TABLES = {
     "topics": "id, topic",
     "subjects": "id, name, secret",
-    **{table.name: ", ".join(table.column_names) for table in LOG_TABLES},
-    "stored_events": ", ".join(("notification_id", *EVENTS_TABLE.column_names)),
-    "bodies": "id, subject, hash, key_id, content",
+    **{name: ", ".join(table.columns) for name, table in TABLES.items()},
 }
+COPIED_TABLES[EVENTS] = f"notification_id, {COPIED_TABLES[EVENTS]}"
 _CONVERSIONS: dict[str, Callable[[Any], Any]] = {
     "originator_id": lambda id: id.bytes,
     "complete": int,
@@ -57,8 +56,7 @@ def _copy_table(
 ) -> None:
     names = columns.split(", ")
     changed = [(at, _CONVERSIONS[name]) for at, name in enumerate(names) if name in _CONVERSIONS]
-    order = "notification_id" if table == "stored_events" else names[0]
-    query = f"SELECT {columns} FROM {table} ORDER BY {order}"  # noqa: S608 - our own names
+    query = f"SELECT {columns} FROM {table} ORDER BY {names[0]}"  # noqa: S608 - our own names
     store = f"INSERT INTO {table} ({columns}) VALUES ({', '.join('?' * len(names))})"  # noqa: S608
     with connection.cursor(name=f"copy {table}", binary=True) as rows:
         rows.itersize = _BATCH_ROWS

@@ -10,7 +10,7 @@ from typing import Any, cast
 from eventsourcing.persistence import IntegrityError, OperationalError
 
 from ..event_log.addresses import PostgresAddress
-from ..event_log.log_tables import EVENTS_TABLE, LogTable, TableRows
+from ..event_log.log_tables import EVENTS, TABLES, TableRows
 from ..event_log.recorder import TASK_TABLE, DatabaseTaskResult, Recorder, RunStatement
 from ..event_log.stored_row import LogNotification
 from .backup_file import COPIED_TABLES, copy_to_file
@@ -21,7 +21,7 @@ from .postgres_datastore import (
     connect,
     mark_parameters,
 )
-from .postgres_schema import lock_schema
+from .postgres_schema import POSTGRES_TYPES, lock_schema
 
 MAX_ATTEMPTS = 10
 """How often an append is retried after the server rolled it back for others."""
@@ -65,7 +65,7 @@ class PostgresRecorder(Recorder):
         After a lost connection it checks whether they were stored, and repeats it if not.
         """
         query, parameters = make_insertion(rows)
-        events = rows.get(EVENTS_TABLE, ())
+        events = rows.get(EVENTS, ())
         may_be_there = False
         attempts = 0
         while True:
@@ -204,24 +204,25 @@ def _make_parameters(rows: Sequence[RowValues]) -> list[Any]:
 
 
 @lru_cache(maxsize=1_000)
-def _make_statement(counts: tuple[tuple[LogTable, int], ...]) -> bytes:
+def _make_statement(counts: tuple[tuple[str, int], ...]) -> bytes:
     *before, last = [_make_insert(table, count) for table, count in counts]
-    last += " RETURNING notification_id" if counts[-1][0] is EVENTS_TABLE else " RETURNING 0"
+    last += " RETURNING notification_id" if counts[-1][0] == EVENTS else " RETURNING 0"
     named = ", ".join(f"part{number} AS ({insert})" for number, insert in enumerate(before))
     return f"{'WITH ' if named else ''}{named} {last}".encode()
 
 
-def _make_insert(table: LogTable, count: int) -> str:
-    names = ", ".join(table.column_names)
-    into = f"INSERT INTO {table.name} ({names})"
-    kinds = [column.split()[1] for column in table.columns.split(", ")]
+def _make_insert(name: str, count: int) -> str:
+    columns, on_conflict = TABLES[name].columns, TABLES[name].on_conflict
+    names = ", ".join(columns)
+    into = f"INSERT INTO {name} ({names})"
+    kinds = [POSTGRES_TYPES[kind].split()[0] for kind in columns.values()]
     places = ["%b" if kind == "bytea" else "%s" for kind in kinds]
     if count <= MAX_VALUES_ROWS:
         row = f"({', '.join(places)})"
-        return f"{into} VALUES {', '.join([row] * count)}{table.on_conflict}"
+        return f"{into} VALUES {', '.join([row] * count)}{on_conflict}"
     arrays = ", ".join(f"{place}::{kind}[]" for place, kind in zip(places, kinds, strict=True))
     # Ids are assigned in the order of the rows, and `RETURNING` returns them in that order.
     return (
         f"{into} SELECT {names} FROM unnest({arrays})"  # noqa: S608 - our own names
-        f" WITH ORDINALITY AS row ({names}, number) ORDER BY number{table.on_conflict}"
+        f" WITH ORDINALITY AS row ({names}, number) ORDER BY number{on_conflict}"
     )

@@ -1,22 +1,121 @@
-"""Keeps the log in an SQLite file, and maintains the file between the writes of others."""
+"""Writes the log to an SQLite file, and maintains it; concurrent appends share a commit."""
 
 import sqlite3
+from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, closing, contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
+from typing import cast
 from uuid import UUID
 
 from eventsourcing.persistence import IntegrityError
 
-from ..event_log.log_tables import TableRows
+from ..event_log.log_tables import EVENTS, TABLES, TableRows
 from ..event_log.recorder import TASK_TABLE, DatabaseTaskResult, Recorder, RunStatement
 from ..event_log.storage_errors import translate_storage_errors
 from ..private_files import make_file
 from .database_file import check_and_save_identity, find_database_path, refuse_damaged
-from .group_commit import GroupCommit, PendingWrite
 from .sqlite_datastore import LOCK_TIMEOUT_SECONDS, SQLiteLogDatastore
 from .sqlite_schema import is_current_schema
 from .wal_mode import has_wal_mode, refuse_foreign_wal
+
+_INSERTS = {
+    name: f"INSERT INTO {name} ({', '.join(table.columns)})"  # noqa: S608 - our names
+    f" VALUES ({', '.join('?' * len(table.columns))}){table.on_conflict}"
+    for name, table in TABLES.items()
+}
+
+
+class PendingWrite:
+    """The rows that one call stores, and its result."""
+
+    __slots__ = ("error", "ids", "is_done", "rows")
+
+    def __init__(self, rows: TableRows) -> None:
+        self.rows = rows
+        self.ids: Sequence[int] = ()
+        self.error: Exception | None = None
+        self.is_done = False
+
+    def fail(self, error: Exception) -> None:
+        is_conflict = isinstance(error, sqlite3.IntegrityError)
+        self.error = IntegrityError(error) if is_conflict else error
+
+    def insert(self, writer: sqlite3.Connection) -> None:
+        """Insert within a transaction."""
+        for table, rows in self.rows.items():
+            writer.executemany(_INSERTS[table], rows)
+        # One transaction's ids are consecutive, as there is only one writer at a time.
+        if count := len(self.rows.get(EVENTS, ())):
+            newest = writer.execute("SELECT last_insert_rowid()").fetchone()[0]
+            self.ids = range(newest - count + 1, newest + 1)
+
+
+class GroupCommit:
+    """The first thread to commit stores the writes of all waiting threads."""
+
+    def __init__(self, datastore: SQLiteLogDatastore) -> None:
+        self.datastore = datastore
+        self.waiting: deque[PendingWrite] = deque()
+
+    def store(self, write: PendingWrite) -> Sequence[int]:
+        """Store the write, in this thread or another; raise its error if it is refused."""
+        self.waiting.append(write)
+        with self.datastore.writing:
+            if not write.is_done:
+                self._commit_waiting(write)
+        if write.error is not None:
+            raise write.error
+        return write.ids
+
+    def _commit_waiting(self, own: PendingWrite) -> None:
+        writes = []
+        while self.waiting:
+            writes.append(self.waiting.popleft())
+        try:
+            self._insert(writes)
+        except Exception as error:  # noqa: BLE001 - raised again by the thread whose write it is
+            if len(writes) == 1:
+                writes[0].fail(error)
+            else:
+                self._insert_each(writes)
+        except BaseException:
+            # Only this thread was interrupted.
+            others = [write for write in writes if write is not own]
+            self.waiting.extend(write for write in others if not self._is_stored(write))
+            raise
+        for write in writes:
+            write.is_done = True
+
+    def _insert_each(self, writes: list[PendingWrite]) -> None:
+        """Store the writes one by one, since at least one of them will be refused."""
+        for write in writes:
+            try:
+                self._insert([write])
+            except Exception as error:  # noqa: BLE001 - as above
+                write.fail(error)
+
+    def _insert(self, writes: list[PendingWrite]) -> None:
+        """Store all of these in one transaction, or nothing."""
+        rows = writes[0].rows
+        if len(writes) == 1 and len(rows) == 1 and len(rows.get(EVENTS, ())) == 1:
+            self.datastore.check_file()
+            # A single row commits by itself, without BEGIN and COMMIT.
+            number = self.datastore.writer.execute(_INSERTS[EVENTS], rows[EVENTS][0]).lastrowid
+            writes[0].ids = (cast(int, number),)
+            return
+        with self.datastore.writing_transaction() as writer:
+            for write in writes:
+                write.insert(writer)
+
+    def _is_stored(self, write: PendingWrite) -> bool:
+        """Return whether the commit succeeded just before the interrupt."""
+        for id, version, *_, digest, _, _ in write.rows.get(EVENTS, ())[:1]:
+            query = "SELECT digest FROM stored_events WHERE originator_id = ?"
+            query += " AND originator_version = ?"
+            found = self.datastore.writer.execute(query, (id, version)).fetchone()
+            write.is_done = found == (digest,)
+        return write.is_done
 
 
 def open_sqlite(name: str, synchronous: str) -> "SQLiteRecorder":
@@ -74,8 +173,20 @@ class SQLiteRecorder(Recorder):
     def database_task(self) -> str | None:
         return "checkpoint" if self.datastore.path else None
 
-    def try_lock(self) -> AbstractContextManager[bool]:
-        return try_lock_file(Path(f"{self.datastore.path}-chores"))
+    @contextmanager
+    def try_lock(self) -> Iterator[bool]:
+        """Try to lock the maintenance by an empty file, which has SQLite's own locks."""
+        file = Path(f"{self.datastore.path}-chores")
+        make_file(file)
+        with closing(sqlite3.connect(file, timeout=0, isolation_level=None)) as held:
+            try:
+                held.execute("BEGIN EXCLUSIVE")
+            except sqlite3.OperationalError as error:
+                if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY:
+                    raise
+                yield False
+            else:
+                yield True
 
     @contextmanager
     def change_records(self) -> Iterator[RunStatement]:
@@ -130,40 +241,6 @@ def _wal_size(path: Path) -> int:
         return Path(f"{path}-wal").stat().st_size
     except OSError:
         return 0
-
-
-def read_task_records(connection: sqlite3.Connection) -> dict[str, str]:
-    """Return the newest record of each task; changes nothing."""
-    try:
-        return dict(connection.execute("SELECT name, record FROM chores").fetchall())
-    except sqlite3.OperationalError as error:
-        if "no such table" not in str(error):
-            raise
-        return {}
-
-
-def save_task_record(connection: sqlite3.Connection, chore: str, record: str) -> None:
-    """Save a task's record, in the open transaction."""
-    connection.execute(TASK_TABLE)
-    connection.execute("INSERT OR REPLACE INTO chores VALUES (?, ?)", (chore, record))
-
-
-@contextmanager
-def try_lock_file(file: Path) -> Iterator[bool]:
-    """Try to lock an empty file within this context; yield whether that succeeded.
-
-    The lock is SQLite's, which ends with its holder.
-    """
-    make_file(file)
-    with closing(sqlite3.connect(file, timeout=0, isolation_level=None)) as held:
-        try:
-            held.execute("BEGIN EXCLUSIVE")
-        except sqlite3.OperationalError as error:
-            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY:
-                raise
-            yield False
-        else:
-            yield True
 
 
 def adopt_copy(name: str) -> None:
