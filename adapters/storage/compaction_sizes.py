@@ -48,27 +48,24 @@ def measure_compactions(
     """
     decisions = list(decisions)
     switches = {switch.boundary: switch for switch in _find_switches(decisions)}
-    found: dict[int, PromptSizeChange] = {}
-    for event in decisions:
-        number = event.originator_version
-        if isinstance(event, CompactBoundary) and (only is None or number in only):
-            opened = store.read_lineage_opening(event.originator_id)
-            reader = ViewReader(store, opened.namespace, opened.key, opened.lineage)
-            found[number] = measure_compaction(reader, event, switches.get(number))
-    return found
+    return {
+        event.originator_version: _measure(store, event, switches.get(event.originator_version))
+        for event in decisions
+        if isinstance(event, CompactBoundary) and (only is None or event.originator_version in only)
+    }
 
 
-def measure_compaction(
-    reader: ViewReader, boundary: CompactBoundary, switch: BoundarySwitch | None
+def _measure(
+    store: EventStore, boundary: CompactBoundary, switch: BoundarySwitch | None
 ) -> PromptSizeChange:
-    """Measure one boundary; `switch` is None if it was never served."""
-    if switch is not None:
-        before = next(_read_prompts(reader, switch, later=False), None)
-        after = next(_read_prompts(reader, switch, later=True), None)
-        if before is not None and after is not None:
-            return PromptSizeChange(before, after, SizeBasis.REPORTED)
-    if switch is None:
+    if switch is None:  # it was never served
         return PromptSizeChange(boundary.pre_tokens, boundary.post_tokens, SizeBasis.ESTIMATED)
+    opened = store.read_lineage_opening(boundary.originator_id)
+    reader = ViewReader(store, opened.namespace, opened.key, opened.lineage)
+    before = next(_read_prompts(reader, switch, later=False), None)
+    after = next(_read_prompts(reader, switch, later=True), None)
+    if before is not None and after is not None:
+        return PromptSizeChange(before, after, SizeBasis.REPORTED)
     before, after = (
         reader.read_history(switch.position, version)[0].measure_usage().used_tokens
         for version in (switch.begins - 1, switch.begins)

@@ -10,20 +10,14 @@ from collections.abc import Container, Iterable
 from threading import local
 from time import monotonic
 from typing import Any, Protocol
-from weakref import WeakSet
+from weakref import ref
 
-RANKS = 3
 _LOCK_TIMEOUT_S = 5.0
 """How long a fork waits for other threads; what they still hold is not closed in the child."""
 
 
 class ForkAware(Protocol):
     """An object with locks or connections that a child cannot share."""
-
-    @property
-    def FORK_RANK(self) -> int:  # noqa: N802 - a constant of each class
-        """The order of locking, which is the order in which threads lock."""
-        ...
 
     def locks(self) -> Iterable[Any]:
         """Return the locks that together exclude all work."""
@@ -35,8 +29,11 @@ class ForkAware(Protocol):
 
 
 def reopen_in_children(owner: ForkAware) -> None:
-    """Let `owner` start over in every process that is forked from this one."""
-    _owners.add(owner)
+    """Let `owner` start over in every process that is forked from this one.
+
+    The newest owner is locked first: threads lock what uses a database before the database.
+    """
+    _owners.append(ref(owner, _owners.remove))
 
 
 class _Held(local):
@@ -44,18 +41,16 @@ class _Held(local):
         self.locks: list[Any] = []
 
 
-_owners: WeakSet[ForkAware] = WeakSet()
+_owners: list[ref[ForkAware]] = []
 _held = _Held()
 
 
 def _before() -> None:
     deadline = monotonic() + _LOCK_TIMEOUT_S
-    for rank in range(RANKS):
-        # Listed for each rank, as a thread that was waited for may have opened more.
-        for owner in [owner for owner in list(_owners) if rank == owner.FORK_RANK]:
-            for lock in owner.locks():
-                if lock.acquire(timeout=max(0.0, deadline - monotonic())):
-                    _held.locks.append(lock)
+    for owner in _list_owners():
+        for lock in owner.locks():
+            if lock.acquire(timeout=max(0.0, deadline - monotonic())):
+                _held.locks.append(lock)
 
 
 def _release() -> list[Any]:
@@ -67,8 +62,12 @@ def _release() -> list[Any]:
 
 def _after_in_child() -> None:
     held = _release()
-    for owner in list(_owners):
+    for owner in _list_owners():
         owner.leave_in_child(held)
+
+
+def _list_owners() -> list[ForkAware]:
+    return [owner for known in reversed(_owners) if (owner := known()) is not None]
 
 
 if hasattr(os, "register_at_fork"):

@@ -1,9 +1,10 @@
 """Reads the view at a coordinate: the boundary in effect, its kept blocks, and later ones."""
 
-from collections.abc import Container
+import os
+from contextlib import AbstractContextManager
 from functools import partial
 from threading import RLock
-from typing import Any, cast
+from typing import cast
 
 from ...domain.compaction import MAIN_LINEAGE, RECORDED_LINEAGE, CompactionState
 from ...domain.errors import NotFoundError
@@ -17,7 +18,6 @@ from ...projections.view_content import Coordinate, RecordedEvent
 from .earlier_calls import BoundaryRecord, load_boundary, read_earlier_calls
 from .event_log.chain import Chain
 from .event_log.event_store import EventStore
-from .process_forks import reopen_in_children
 
 _Fold = tuple[HistoryFold, Coordinate, CompactionState]
 """A fold, the coordinate that it has reached, and the lineage state where it began."""
@@ -36,8 +36,8 @@ class ViewReader:
         self.namespace = namespace
         self.key = key
         self.lineage = lineage
-        self.advancing = RLock()
-        """Held while the newest fold is used, as threads may share a session."""
+        self._process = os.getpid()
+        self._advancing = RLock()
         self._newest: _Fold | None = None
         self._boundary: tuple[int, BoundaryRecord | None] = (0, None)
         self._log: dict[int, RecordedEvent] = {}
@@ -46,19 +46,15 @@ class ViewReader:
         """A fold as if a prepared boundary were served, with its events."""
         self._left: object = None
         """The fold replaced by a swap: freeing it takes as long as the swap, and can wait."""
-        reopen_in_children(self)
 
-    FORK_RANK = 0
-
-    def locks(self) -> list[Any]:
-        """Return the lock that excludes changes of the folds. Called by `process_forks`."""
-        return [self.advancing]
-
-    def leave_in_child(self, held: Container[Any]) -> None:
-        """Drop folds that another thread may have left half done."""
-        if self.advancing not in held:
+    @property
+    def advancing(self) -> AbstractContextManager[object]:
+        """The lock that is held while the newest fold is used, as threads may share a session."""
+        if self._process != os.getpid():
+            # In a forked child, another thread of the parent may have left the folds half done.
             self._newest, self._log, self._coming = None, {}, None
-        self.advancing = RLock()
+            self._process, self._advancing = os.getpid(), RLock()
+        return self._advancing
 
     @property
     def session_chain(self) -> Chain:

@@ -111,25 +111,14 @@ def make_snippet(text: str, query: SearchQuery) -> Snippet:
         return Snippet(line if len(line) <= SNIPPET_CHARS else line[: SNIPPET_CHARS - 1] + "…")
     start = max(0, found.start() - _CHARS_AHEAD)
     end = start + 2 * SNIPPET_CHARS
-    line, plain_line = _collapse_blanks(text[start:end], plain[start:end])
+    line = " ".join(text[start:end].split())
     head = "…" if start else ""
     tail = "…" if len(line) > SNIPPET_CHARS or end < len(text) else ""
     marks = tuple(
         (match.start() + len(head), match.end() + len(head))
-        for match in pattern.finditer(plain_line[:SNIPPET_CHARS])
+        for match in pattern.finditer(_strip_accents(line[:SNIPPET_CHARS]))
     )
     return Snippet(head + line[:SNIPPET_CHARS] + tail, marks)
-
-
-def _collapse_blanks(text: str, plain: str) -> tuple[str, str]:
-    """Return both texts with runs of blanks collapsed, still of equal length."""
-    kept = [
-        at
-        for at, character in enumerate(text)
-        if not character.isspace() or (at and not text[at - 1].isspace())
-    ]
-    line = "".join(" " if text[at].isspace() else text[at] for at in kept)
-    return line, "".join(" " if text[at].isspace() else plain[at] for at in kept)
 
 
 def _make_pattern(term: SearchTerm) -> str:

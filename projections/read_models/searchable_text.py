@@ -28,27 +28,18 @@ class SearchableText(NamedTuple):
 
 def read_searchable_text(event: Event) -> SearchableText | None:
     """Return an event's text; None for an event without any."""
-    said = _read_searchable_text(event)
-    return said and said._replace(
-        text=replace_half_characters(said.text),
-        name=said.name and replace_half_characters(said.name),
-    )
-
-
-def _read_searchable_text(event: Event) -> SearchableText | None:
     match event:
-        case BlockAppended(block=block, turn=turn) | ToolReturned(block=block, turn=turn):
-            return SearchableText(
-                block.kind.value, turn, getattr(block, "name", None), _read_block_text(block)
-            )
-        case ToolCalled(block=block, turn=turn):
-            return SearchableText(block.kind.value, turn, block.name, _read_block_text(block))
+        case BlockAppended() | ToolCalled() | ToolReturned():
+            block, name = event.block, getattr(event.block, "name", None)
+            said = SearchableText(block.kind.value, event.turn, name, _read_block_text(block))
         case ToolCallAbandoned(reason=reason, turn=turn):
-            return SearchableText("tool_result", turn, None, reason)
+            said = SearchableText("tool_result", turn, None, reason)
         case Summary(text=text):
-            return SearchableText(SUMMARY_KIND, None, None, text)
+            said = SearchableText(SUMMARY_KIND, None, None, text)
         case _:
             return None
+    name = said.name and replace_half_characters(said.name)
+    return said._replace(text=replace_half_characters(said.text), name=name)
 
 
 def make_excerpt(text: str, most: int = _EXCERPT_CHARS) -> str:

@@ -105,8 +105,6 @@ class SessionRow:
     one in an imported branch."""
     served_version: int = 0
     """The newest version of that lineage; at first the one that a fork inherits."""
-    steady_from: int = 0
-    """From this position on, the view only grew."""
     reported: int | None = None
     """Tokens of the newest prompt on this view by the provider's count; None if unreported."""
     in_use: int = 0
@@ -155,7 +153,6 @@ class SessionRow:
             view_tokens=None if fork else 0,
             served_lineage=RECORDED_LINEAGE if fork and fork.lineage == RECORDED_LINEAGE else None,
             served_version=fork.lineage_version if fork else 0,
-            steady_from=fork.position if fork else 0,
         )
 
     @property
@@ -173,16 +170,13 @@ class SessionRow:
                 self.parent_namespace, self.parent_key = parent.namespace, parent.key
                 self.parent_call = parent.tool_call_id
             case SystemPromptSet(text=text):
-                self.steady_from = event.originator_version
                 before, self.system_tokens = self.system_tokens, estimate_text(text)
                 self.grow(self.system_tokens - before)
             case ToolsSet(tools=tools):
-                self.steady_from = event.originator_version
                 before = self.tools_tokens
                 self.tools_tokens = estimate_text(str(tools)) if tools else 0
                 self.grow(self.tools_tokens - before)
             case BlocksRetracted():
-                self.steady_from = event.originator_version
                 self.view_tokens = None
             case BlockAppended(block=block) if block.kind in UNSENT_KINDS:
                 pass
@@ -220,7 +214,6 @@ class SessionRow:
         self.served_lineage, self.served_version = lineage, event.originator_version
         match event:
             case BoundaryActivated() | CompactionReverted():
-                self.steady_from = max(self.steady_from, event.effective_from)
                 self.view_tokens = None
                 self.settled = DECIDED
             case CompactionRequested(lease_s=lease_s):

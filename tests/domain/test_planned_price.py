@@ -6,7 +6,12 @@ import pytest
 
 from cutbank import Block, Draft, Item, Material, ModelFacts, Plan, Prices, Window
 from cutbank.domain.counting.token_calibration import ContentKind, TokenCalibration
-from cutbank.domain.settlement import price_compaction, settle_plan, size_summary_call
+from cutbank.domain.settlement import (
+    price_compaction,
+    settle_plan,
+    settle_plan_to_fit,
+    size_summary_call,
+)
 
 SONNET = ModelFacts(
     "sonnet", prices=(Prices(input=3, output=15, cache_read=0.3, cache_write=3.75),)
@@ -25,6 +30,14 @@ MATERIAL = Material(
     removed_items=SETTLED.removed_items, covers=SETTLED.covers, budget=PLAN.summary_tokens
 )
 WRITTEN = Draft(text="t" * 800)
+
+
+def test_a_plan_that_would_not_fit_keeps_as_much_as_fits_exactly() -> None:
+    # Beside two blocks and the overhead there is room for a twentieth: 131 tokens of a summary.
+    fitting = settle_plan_to_fit(replace(WINDOW, limit=2_631), replace(PLAN, cut=3))
+    tighter = settle_plan_to_fit(replace(WINDOW, limit=2_630), replace(PLAN, cut=3))
+
+    assert (fitting.first_kept, tighter.first_kept) == (9, 10)
 
 
 def test_a_models_summary_is_ordered_with_what_leaves() -> None:

@@ -123,3 +123,10 @@ def test_less_than_a_minute_between_two_quiet_hours_is_refused() -> None:
             QuietHours(begins, ends, UTC)
 
     assert QuietHours(time(0), time(23, 59), UTC).is_quiet(datetime(2024, 6, 1, tzinfo=UTC))
+
+
+def test_the_first_minute_is_quiet_and_the_last_is_not() -> None:
+    for begins, ends in ((8, 20), (20, 8)):
+        quiet = QuietHours(time(begins), time(ends), UTC)
+        at = [datetime(2026, 1, 1, hour, tzinfo=UTC) for hour in (begins, ends)]
+        assert [quiet.is_quiet(one) for one in at] == [True, False]

@@ -120,9 +120,12 @@ def test_a_futile_attempt_waits_for_growth(
     assert all(view.boundary is None for view in views)
     version = session.view().coordinate.lineage_version
     assert session.log.compactor().decisions.read_state().futile == session.position
+    eager = LoopOptions(settings={"keep_tokens": 100}, regrowth=0)
+    session.loop(limit=LIMIT, options=eager).prepare()
+    assert session.view().coordinate.lineage_version == version + 1
     session.append(Block.user("a little more"))
     loop.prepare()
-    assert session.view().coordinate.lineage_version == version
+    assert session.view().coordinate.lineage_version == version + 1
     assert not told
 
     talk(session, 20)

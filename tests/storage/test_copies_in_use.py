@@ -16,7 +16,7 @@ from sqlite_behind import sqlite_recorder
 import cutbank
 from cutbank import Block, StorageError, verify
 from cutbank.adapters.storage.sqlite import wal_mode
-from cutbank.adapters.storage.sqlite.sqlite_storage import adopt_copy
+from cutbank.adapters.storage.sqlite.sqlite_recorder import adopt_copy
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="copies of processes are POSIX's")
 

@@ -31,9 +31,11 @@ from cutbank.adapters.storage.event_log.event_mapper import (
     MIN_BODY_BYTES,
     EventMapper,
     ZstdCompressor,
+    decompress_any,
     load_json,
+    matches_keyed_hash,
 )
-from cutbank.adapters.storage.event_log.stored_row import StoredRow, matches_keyed_hash
+from cutbank.adapters.storage.event_log.stored_row import StoredRow
 from cutbank.adapters.storage.sqlite import sqlite_schema
 from cutbank.domain.event import Event, Record
 
@@ -167,8 +169,8 @@ def is_stored_the_same(golden: dict[str, Any]) -> bool:
     if bodies := after.get("bodies"):  # what addresses are made of may change
         assert [body[:2] for body in bodies] == [body[:2] for body in before.pop("bodies")]
         del after["bodies"]
-    contents = {mapper._decompress(body.content) for body in today.bodies}
-    stored = {mapper._decompress(b64decode(one)) for one in golden["bodies"].values()}
+    contents = {decompress_any(body.content) for body in today.bodies}
+    stored = {decompress_any(b64decode(one)) for one in golden["bodies"].values()}
     return (after, today.topic, contents) == (before, row.topic, stored)
 
 

@@ -40,7 +40,7 @@ def test_all_that_is_written_is_its_owner_s_alone(database: str, tmp_path: Path)
         write_page(session, tmp_path / "page.html")
         measured = cutbank.backtest(store, ["pi"], cache=tmp_path / "new" / "cache.db", jobs=1)
         write_report(measured, tmp_path / "report" / "of today")
-        if (storage := store.events.recorder.get_storage()) is not None:
+        if (storage := store.events.recorder).database_task is not None:
             with storage.try_lock():
                 pass
 

@@ -14,10 +14,7 @@ from typing import Any
 
 import psycopg
 
-from cutbank.adapters.runtime.maintenance import read_model_maintenance
 from cutbank.adapters.storage.postgres.postgres_recorder import PostgresRecorder
-from cutbank.adapters.storage.read_models.read_model_file import ReadModelDatabase
-from cutbank.adapters.storage.sqlite import sqlite_datastore
 from cutbank.adapters.storage.sqlite.sqlite_recorder import SQLiteRecorder
 
 ANY = ""
@@ -37,14 +34,10 @@ def install(pattern: str, nth: int) -> None:
     """
     global _pattern, _left
     _pattern, _left = re.compile(pattern), nth
-    connect, ask = sqlite_datastore.SQLiteLogDatastore._connect, psycopg.Cursor.execute
-    open_beside, open_for_chores = (
-        ReadModelDatabase._connect,
-        read_model_maintenance.open_read_models,
-    )
+    connect, ask = sqlite3.connect, psycopg.Cursor.execute
 
-    def watched(self: sqlite_datastore.SQLiteLogDatastore) -> sqlite3.Connection:
-        connection = connect(self)
+    def watched(*arguments: Any, **named: Any) -> sqlite3.Connection:
+        connection: sqlite3.Connection = connect(*arguments, **named)
         connection.set_trace_callback(_reached)
         return connection
 
@@ -52,21 +45,9 @@ def install(pattern: str, nth: int) -> None:
         _reached(query.decode() if isinstance(query, bytes) else str(query))
         return ask(self, query, *arguments, **named)
 
-    def watched_beside(self: ReadModelDatabase) -> Any:
-        found = open_beside(self)
-        found.conn.set_trace_callback(_reached)
-        return found
-
-    def watched_for_chores(file: Path) -> sqlite3.Connection:
-        connection = open_for_chores(file)
-        connection.set_trace_callback(_reached)
-        return connection
-
     for name in ("rename", "unlink"):
         setattr(Path, name, _announced(name, getattr(Path, name)))
-    read_model_maintenance.open_read_models = watched_for_chores
-    sqlite_datastore.SQLiteLogDatastore._connect = watched  # type: ignore[method-assign]
-    ReadModelDatabase._connect = watched_beside  # type: ignore[method-assign]
+    sqlite3.connect = watched  # type: ignore[assignment]
     psycopg.Cursor.execute = asked  # type: ignore[method-assign]
     for recorder in (SQLiteRecorder, PostgresRecorder):
         recorder.insert_events = _unacknowledged(recorder.insert_events)  # type: ignore[method-assign]

@@ -18,7 +18,7 @@ from ...storage.event_log.addresses import hide_passwords, is_postgres, make_abs
 from ...storage.event_log.database_addresses import has_log_tables
 from ...storage.event_log.storage_errors import translate_storage_errors
 from ...storage.private_files import make_folder
-from ...storage.sqlite.sqlite_storage import adopt_copy
+from ...storage.sqlite.sqlite_recorder import adopt_copy
 from ..opening import open as open_store
 from .printing import clip_text, pick, print_error, show_progress
 from .verbs import DATABASE_VARIABLE, Invocation

@@ -90,16 +90,16 @@ def idle(
         return
     # Slow imports that `--status` does not need.
     from ...runtime.idle.foreground import run_once, run_until_stopped  # noqa: PLC0415 - start-up time
-    from ...runtime.idle.notices import WorkerLog, log_to_stderr  # noqa: PLC0415 - start-up time
+    from ...runtime.idle.notices import log_notice, log_to_stderr  # noqa: PLC0415 - start-up time
 
     level = logging.DEBUG if verbose else logging.WARNING if quiet else logging.INFO
     with log_to_stderr(log, level):
         with open_call_store(call) as store:
             if once:
-                ended = run_once(store, listeners=[WorkerLog()], grace_s=grace)
+                ended = run_once(store, listeners=[log_notice], grace_s=grace)
             else:
                 ended = run_until_stopped(
-                    store, listeners=[WorkerLog()], health=health, grace_s=grace
+                    store, listeners=[log_notice], health=health, grace_s=grace
                 )
             if ended.left_running:
                 _print_run(call, ended, {})

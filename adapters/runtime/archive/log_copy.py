@@ -12,7 +12,12 @@ from ....domain.compaction_events import CompactionOpened
 from ....domain.errors import ExportError, ImportFileError
 from ....domain.session import derive_session_id
 from ....domain.session_events import ParentNamed, SessionOpened
-from ...storage.event_log.event_mapper import decompress_any, dump_json, load_json
+from ...storage.event_log.event_mapper import (
+    compute_keyed_hash,
+    decompress_any,
+    dump_json,
+    load_json,
+)
 from ...storage.event_log.event_store import EventStore
 from ...storage.event_log.stored_row import (
     AppendKey,
@@ -21,7 +26,6 @@ from ...storage.event_log.stored_row import (
     StoredContent,
     StoredRow,
     Stream,
-    compute_keyed_hash,
 )
 from ...storage.event_log.stream_check import check_stream, make_guard, read_rows
 from .extents import SessionExtent, SessionName, StreamExtent
@@ -200,8 +204,8 @@ class LogCopy:
         for row in self.source.recorder.select_imports(*name):
             moved = row._replace(namespace=self.namespace or row.namespace, stamp=None)
             # On this machine, a source of that name may be a different one.
-            known = self.target.recorder.select_import_session(moved.namespace, row.source)
-            if known in (None, row.session):
+            known = self.target.recorder.select_import(moved.namespace, row.source)
+            if known is None or known.session in (None, row.session):
                 yield moved
 
     def _read_keys(self, extent: StreamExtent) -> Iterator[AppendKey]:

@@ -46,8 +46,6 @@ MISCONFIGURED_PAUSE = timedelta(minutes=10)
 class AttemptResult:
     notice_kind: NoticeKind
     details: Mapping[str, Any] = field(default_factory=dict)
-    is_for_good: bool = False
-    """Whether to leave the session alone until it changes."""
     pause: timedelta | None = None
     """How long to put it behind other sessions, if it is still due."""
     error: Exception | None = None
@@ -72,7 +70,18 @@ class IdleAttempt:
         """Compact the session unless it has changed; never raises."""
         try:
             with translate_storage_errors(self.store.name):
-                return _make_result(self._compact(cancellation))
+                try:
+                    outcome = self._compact(cancellation)
+                except (NothingToCompactError, NotFoundError) as nothing:
+                    return self._pass_over(str(nothing))
+                if outcome.compacted:
+                    names = ("boundary", "pre_tokens", "post_tokens", "summarizer", "reason")
+                    details = {name: getattr(outcome, name) for name in names}
+                    return AttemptResult(NoticeKind.DONE, details)
+                if outcome.boundary is None:
+                    return self._pass_over(outcome.reason)
+                details = {"reason": outcome.reason}
+                return AttemptResult(NoticeKind.PASSED_OVER, details, BUSY_PAUSE)
         except Exception as error:  # noqa: BLE001 - policies and summarizers may be users' own
             return self._explain(error)
 
@@ -109,11 +118,14 @@ class IdleAttempt:
             raise StalePlanError("the session had new activity meanwhile")
         return session.log.compactor().compact(self.make_request(), cancellation)
 
+    def _pass_over(self, reason: str) -> AttemptResult:
+        """Leave the session alone until it changes."""
+        self.index.pass_over(self.due)
+        return AttemptResult(NoticeKind.PASSED_OVER, {"reason": reason})
+
     def _explain(self, error: Exception) -> AttemptResult:
         about: dict[str, Any] = {"reason": str(error) or type(error).__name__}
         match error:
-            case NothingToCompactError() | NotFoundError():
-                return AttemptResult(NoticeKind.PASSED_OVER, about, is_for_good=True)
             case LeaseHeldError() | StalePlanError() | CompactionCancelledError():
                 return AttemptResult(NoticeKind.PASSED_OVER, about, pause=BUSY_PAUSE)
             case LeaseLostError():
@@ -132,12 +144,3 @@ class IdleAttempt:
             pause = timedelta(seconds=self.rules.backoff_s * 2 ** (self.number - 1))
             about["next_at"] = self.store.events.clock() + pause
         return AttemptResult(NoticeKind.FAILED, about)
-
-
-def _make_result(outcome: CompactionOutcome) -> AttemptResult:
-    if not outcome.compacted:
-        is_for_good = outcome.boundary is None
-        pause = None if is_for_good else BUSY_PAUSE
-        return AttemptResult(NoticeKind.PASSED_OVER, {"reason": outcome.reason}, is_for_good, pause)
-    names = ("boundary", "pre_tokens", "post_tokens", "summarizer", "reason")
-    return AttemptResult(NoticeKind.DONE, {name: getattr(outcome, name) for name in names})

@@ -6,6 +6,7 @@ from typing import NamedTuple
 from ....domain.idle_rules import SPEND_WINDOW, IdleRules
 from ....projections.read_models.session_row import PASSED_OVER, SessionRow
 from ....projections.read_models.timestamps import format_timestamp
+from ...storage.event_log.storage_errors import translate_storage_errors
 from ...storage.read_models.read_models import ReadModels
 
 
@@ -79,7 +80,7 @@ class DueSessionIndex:
 
     def pass_over(self, due: DueSession) -> None:
         """Ignore the session until something is appended to it."""
-        with self.models.file.transaction() as db:
+        with translate_storage_errors(self.models.name), self.models.file.transaction() as db:
             db.execute(
                 "UPDATE sessions SET settled = ? WHERE id = ? AND position = ?",
                 (PASSED_OVER, due.id, due.position),

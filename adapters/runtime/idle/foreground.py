@@ -4,22 +4,22 @@ import json
 import os
 import signal
 import socket
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from time import monotonic
 from types import FrameType
-from typing import Any, Final
+from typing import Any, Final, Self
 
 from ....domain.errors import StorageError
 from ...storage.private_files import make_file, open_new
 from ..maintenance.maintenance import Maintenance
 from ..sessions.session_store import SessionStore
-from .idle_scheduler import IdleScheduler, start_scheduler
+from .idle_scheduler import start_scheduler
 from .idle_worker import IdleWorker
-from .notices import NoticeCounts, NoticeListener, WorkerRun, logger
+from .notices import NoticeListener, WorkerRun, logger
 
 STOP_SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
 _LOOK_INTERVAL_S = 60.0
@@ -28,12 +28,20 @@ _MAINTENANCE_PAUSE_S = 0.2
 
 
 class StopSignals:
-    """Waits for a signal to stop; a second signal exits the process at once, and loses nothing."""
+    """Receives signals to stop, in a context; a second one exits the process and loses nothing."""
 
     def __init__(self) -> None:
         # Signals arrive at any moment, and SimpleQueue is the queue whose `put` is reentrant.
         self._queue: SimpleQueue[int | None] = SimpleQueue()
         self._is_stopping = False
+
+    def __enter__(self) -> Self:
+        self._before = {number: signal.signal(number, self._receive) for number in STOP_SIGNALS}
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
 
     def wait(self, timeout: float) -> bool:
         """Wait for a signal, or for `wake`; return whether it is a signal."""
@@ -45,16 +53,6 @@ class StopSignals:
     def wake(self) -> None:
         """Wake the waiting thread; callable from any thread."""
         self._queue.put(None)
-
-    @contextmanager
-    def listen(self) -> Iterator[None]:
-        """Receive the signals to stop; restore the old handlers afterwards."""
-        before = {number: signal.signal(number, self._receive) for number in STOP_SIGNALS}
-        try:
-            yield
-        finally:
-            for number, handler in before.items():
-                signal.signal(number, handler)
 
     def _receive(self, number: int, _frame: FrameType | None) -> None:
         if self._is_stopping:
@@ -111,7 +109,7 @@ class Health:
                 with open_new(self._next) as file:
                     file.write(json.dumps(document).encode() + b"\n")
                 self._next.replace(self.path)
-        notify_service_manager("WATCHDOG=1")
+        notify_service_manager("READY=1\nWATCHDOG=1" if state["looked_at"] else "WATCHDOG=1")
         return True
 
     def end(self) -> None:
@@ -122,7 +120,7 @@ class Health:
 
 
 def notify_service_manager(message: str) -> None:
-    """Send `READY=1`, `WATCHDOG=1` or `STOPPING=1` to systemd, if it listens: see sd_notify(3)."""
+    """Send lines such as `READY=1` to systemd, if it listens: see sd_notify(3)."""
     address = os.environ.get("NOTIFY_SOCKET", "")
     if not address.startswith(("/", "@")):
         return
@@ -147,19 +145,16 @@ def run_until_stopped(
 
     Then cancel what runs, and wait for it for the grace time.
     """
-    counts, signals = NoticeCounts(), StopSignals()
-    with signals.listen():
+    with StopSignals() as signals:
         report = Health(health, store.name)
-        scheduler = start_scheduler(store, listeners=[counts, *listeners])
-        is_ready, is_well = False, True
+        scheduler = start_scheduler(store, listeners=listeners)
+        worker, is_well = scheduler.worker, True
         try:
-            while not signals.wait(BEAT_INTERVAL_S if is_ready else BEAT_INTERVAL_S / 10):
-                if not is_ready and scheduler.looks:
-                    notify_service_manager("READY=1")
-                    is_ready = True
+            while not signals.wait(BEAT_INTERVAL_S):
                 was_well = is_well
-                progress = (scheduler.looks, _find_position(store))
-                is_well = report.beat(progress, _describe_state(scheduler, counts))
+                is_well = report.beat(
+                    (worker.looks, _find_position(store)), describe_worker(worker)
+                )
                 if was_well and not is_well:
                     logger.error("the worker is stuck: it has not looked for a long time")
         finally:
@@ -167,7 +162,7 @@ def run_until_stopped(
             notify_service_manager("STOPPING=1")
             scheduler.stop(grace_s)
             report.end()
-    return counts.make_run(scheduler.worker.name, len(scheduler.worker.running_attempts))
+    return worker.result
 
 
 def _find_position(store: SessionStore) -> int | None:
@@ -178,20 +173,20 @@ def _find_position(store: SessionStore) -> int | None:
         return None
 
 
-def _describe_state(scheduler: IdleScheduler, counts: NoticeCounts) -> dict[str, Any]:
-    running = scheduler.worker.running_attempts
+def describe_worker(worker: IdleWorker) -> dict[str, Any]:
+    running = worker.running_attempts
     times = {
-        "looked_at": scheduler.looked_at,
-        "next_look": scheduler.next_look,
+        "looked_at": worker.looked_at,
+        "next_look": worker.next_look,
         "oldest_began": min((one.began for one in running), default=None),
     }
     return {
-        "worker": scheduler.worker.name,
+        "worker": worker.name,
         **{name: at and at.isoformat(timespec="milliseconds") for name, at in times.items()},
-        "due": counts.due,
+        "due": worker.due_count,
         "running": len(running),
-        **counts.counts,
-        "trouble": counts.trouble,
+        **worker.counts,
+        "trouble": worker.trouble,
     }
 
 
@@ -202,18 +197,17 @@ def run_once(
 
     When a signal stops it, cancel what runs and wait for it for the grace time.
     """
-    counts, signals = NoticeCounts(), StopSignals()
-    worker = IdleWorker(store, listeners=[counts, *listeners], maintenance=Maintenance(store))
-    worker.on_free = signals.wake
-    with signals.listen():
+    worker = IdleWorker(store, listeners=listeners, maintenance=Maintenance(store))
+    with StopSignals() as signals:
+        worker.on_free = signals.wake
         is_whole = False
         try:
             is_whole = _run_due(worker, signals)
         finally:
             worker.stop(grace_s)
     if not is_whole:
-        counts.trouble = counts.trouble or "it was told to stop"
-    return counts.make_run(worker.name, len(worker.running_attempts))
+        worker.trouble = worker.trouble or "it was told to stop"
+    return worker.result
 
 
 def _run_due(worker: IdleWorker, signals: StopSignals) -> bool:

@@ -3,14 +3,10 @@
 from collections.abc import Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
-from typing import Literal
 
 from apscheduler.executors.pool import ThreadPoolExecutor
 from apscheduler.jobstores.base import JobLookupError
-from apscheduler.jobstores.memory import MemoryJobStore
-from apscheduler.schedulers.asyncio import AsyncIOScheduler
 from apscheduler.schedulers.background import BackgroundScheduler
-from apscheduler.schedulers.base import BaseScheduler
 from apscheduler.triggers.interval import IntervalTrigger
 
 from ....domain.errors import InvalidSettingError
@@ -35,7 +31,6 @@ class IdleScheduler:
         store: SessionStore,
         rules: IdleRules | None = None,
         *,
-        kind: Literal["background", "asyncio"] = "background",
         name: str | None = None,
         listeners: Sequence[NoticeListener] = (),
     ) -> None:
@@ -44,16 +39,8 @@ class IdleScheduler:
         )
         self.worker.on_free = self.look_now
         self._is_asked = False
-        self.looks = 0
-        """The number of looks; it stops growing if the worker is stuck."""
-        self.looked_at: datetime | None = None
-        self.next_look: datetime | None = None
-        """The latest time of the next look, by the workers' clock."""
-        scheduler = BackgroundScheduler if kind == "background" else AsyncIOScheduler
-        self._scheduler: BaseScheduler = scheduler(
-            # UTC has no skipped or repeated hours.
-            timezone=UTC,
-            jobstores={"default": MemoryJobStore()},
+        self._scheduler = BackgroundScheduler(
+            timezone=UTC,  # which has no skipped or repeated hours
             # One thread, so that a look requested during another one follows it.
             executors={"default": ThreadPoolExecutor(1)},
             job_defaults={"misfire_grace_time": None, "coalesce": True, "max_instances": 2},
@@ -64,7 +51,7 @@ class IdleScheduler:
         return bool(self._scheduler.running)
 
     def start(self) -> None:
-        """Start looking; an asyncio scheduler is started in its running loop."""
+        """Start looking."""
         self.worker.notify(NoticeKind.STARTED)
         # However a look ends, the next one comes.
         every = IntervalTrigger(seconds=int(MAX_LOOK_INTERVAL.total_seconds()), timezone=UTC)
@@ -81,15 +68,12 @@ class IdleScheduler:
         """Begin nothing more, cancel what runs and wait; return whether all has ended in time."""
         has_ended = self.worker.stop(timeout)
         if self.is_running:
-            with suppress(RuntimeError):  # its event loop may be closed
-                self._scheduler.shutdown(wait=False)
+            self._scheduler.shutdown(wait=False)
         return has_ended
 
     def _look(self) -> None:
         self._is_asked = False
         next_at = self.worker.look()
-        self.looks += 1
-        self.looked_at, self.next_look = self.worker.clock(), next_at
         if not self._is_asked:
             # The worker may use a server's clock, APScheduler uses this machine's.
             self._schedule_look(datetime.now(UTC) + (next_at - self.worker.clock()))
@@ -105,14 +89,12 @@ def start_scheduler(
     store: SessionStore,
     rules: IdleRules | None = None,
     *,
-    kind: Literal["background", "asyncio"] = "background",
     name: str | None = None,
     listeners: Sequence[NoticeListener] = (),
 ) -> IdleScheduler:
     """Compact sessions at rest, in this process, until `stop()` or the store is closed.
 
-    `kind` is where it looks: in its own thread, or in the running event loop; summaries are written
-    in threads either way. Without `rules` it follows the settings, section `idle`. `listeners` are
+    Without `rules` it follows the settings, section `idle`. `listeners` are
     called with its notices; see `idle/notices.py`. Raises InvalidSettingError if this store's
     scheduler is already running in this process; other processes may run theirs.
     """
@@ -125,7 +107,7 @@ def start_scheduler(
                     " stop it first, or use that one"
                 )
             background.remove(other)
-        scheduler = IdleScheduler(store, rules, kind=kind, name=name, listeners=listeners)
+        scheduler = IdleScheduler(store, rules, name=name, listeners=listeners)
         background.append(scheduler)
         scheduler.start()
         return scheduler

@@ -6,7 +6,7 @@ import socket
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from math import inf
 from threading import RLock
 from time import monotonic
@@ -26,7 +26,7 @@ from ..sessions.store_context import ServerClock
 from ..telemetry.activation import record_notice
 from .attempt import IdleAttempt
 from .due_sessions import DueSession, DueSessionIndex
-from .notices import NoticeKind, NoticeListener, WorkerNotice
+from .notices import NoticeKind, NoticeListener, WorkerNotice, WorkerRun
 
 logger = logging.getLogger("cutbank.idle")
 
@@ -36,6 +36,14 @@ MAX_LOOK_INTERVAL = timedelta(seconds=30)
 Also the pause after a failure of the database."""
 MAX_WAIT_S = 1.0
 """The longest single wait for what runs."""
+COUNT_NAMES = {
+    NoticeKind.DONE: "done",
+    NoticeKind.PASSED_OVER: "passed_over",
+    NoticeKind.FAILED: "failed",
+    NoticeKind.LOST: "lost",
+    NoticeKind.CHORE_DONE: "chores_done",
+    NoticeKind.CHORE_FAILED: "chores_failed",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +79,17 @@ class IdleWorker:
         self.listeners = [record_notice, *listeners]
         self.on_free: Callable[[], None] = lambda: None
         """Called when a session is done, so that the next may begin."""
+        self.counts = dict.fromkeys(COUNT_NAMES.values(), 0)
+        """How often each result came."""
+        self.due_count: int | None = None
+        """The number of sessions that were due at the last look."""
+        self.trouble: str | None = None
+        """Why the database cannot be used; None if it worked when last used."""
+        self.looks = 0
+        """The number of looks; it stops growing if the worker is stuck."""
+        self.looked_at: datetime | None = None
+        self.next_look: datetime | None = None
+        """The latest time of the next look."""
         self._server_clock = ServerClock(store.events.recorder, store.events.clock)
         if store.events.clock is get_utc_now:
             # Workers on other machines read its timestamps, so they share one clock.
@@ -89,9 +108,15 @@ class IdleWorker:
         """The newest run of the maintenance."""
         self._upkeep_has_to_wait = False
         """Whether other work is due; running maintenance then stops at its next step."""
-        self._away_until: datetime | None = None
-        """When to try the database again; None if it worked when last used."""
+        self._away_until = datetime.min.replace(tzinfo=UTC)
+        """When to try the database again while there is trouble."""
+        self._told_wait: tuple[str, datetime] | None = None
+        """The newest notice of a wait, which is not repeated."""
         self._pool = ThreadPoolExecutor(self.rules.concurrency, thread_name_prefix="cutbank idle")
+
+    @property
+    def result(self) -> WorkerRun:
+        return WorkerRun(self.name, self.counts, self.trouble, len(self.running_attempts))
 
     @property
     def running_attempts(self) -> list[RunningAttempt]:
@@ -108,17 +133,13 @@ class IdleWorker:
         looks again after a pause.
         """
         with self._looking:
-            if self.is_stopping:
-                return self.clock() + MAX_LOOK_INTERVAL
-            until, now = self._away_until, self.clock()
-            # If the end is further away than any pause, the clock was set back.
-            if until and now < until <= now + MAX_LOOK_INTERVAL:
-                return until
             try:
                 with translate_storage_errors(self.store.name):
-                    return self._look()
+                    self.next_look = self._look()
             except (StorageError, PersistenceError) as error:
-                return self._handle_database_away(error)
+                self.next_look = self._handle_database_away(error)
+            self.looks, self.looked_at = self.looks + 1, self.clock()
+            return self.next_look
 
     def wait(self, timeout: float | None = None) -> bool:
         """Wait until nothing is running; return whether that is so."""
@@ -163,6 +184,9 @@ class IdleWorker:
 
     def notify(self, about: NoticeKind, **details: Any) -> None:
         notice = WorkerNotice(about, self.name, self.clock(), **details)
+        if counted := COUNT_NAMES.get(about):
+            with self._changing:
+                self.counts[counted] += 1
         for listener in self.listeners:
             try:
                 listener(notice)
@@ -170,6 +194,12 @@ class IdleWorker:
                 logger.exception("a listener failed at %s", about)
 
     def _look(self) -> datetime:
+        now = self.clock()
+        # If the end is further away than any pause, the clock was set back.
+        if self.trouble and now < self._away_until <= now + MAX_LOOK_INTERVAL:
+            return self._away_until
+        if self.is_stopping:
+            return now + MAX_LOOK_INTERVAL
         self._server_clock.compare()
         now = self.clock()
         latest = now + MAX_LOOK_INTERVAL
@@ -178,19 +208,21 @@ class IdleWorker:
             free = self.rules.concurrency - len(self._running)
             if self.is_stopping or free <= 0:
                 return latest
-            if self._away_until:
+            if self.trouble:
                 free = 1  # a single attempt shows whether it is over
             running = set(self._running)
             self._aside = {due: until for due, until in self._aside.items() if until > now}
             aside = set(self._aside)
         waiting = self.due.find_waiting()
         all_due = [one for one in waiting if one.due_at <= now]
+        self.due_count = len(all_due)
         next_at = waiting[len(all_due)].due_at if len(all_due) < len(waiting) else None
         found = [due for due in all_due if due.id not in running and due not in aside]
         if not found and not aside:
             self._handle_recovery()
         if found and (later := self._find_delay(now, len(all_due))):
             return min(later, latest)
+        self._told_wait = None
         for due in found[:free]:
             self._begin_attempt(due, now)
         count = len(self.running_attempts)
@@ -207,17 +239,20 @@ class IdleWorker:
             reason = f"{self.rules.hourly_usd:g} dollars are spent in this hour"
         else:
             return None
-        self.notify(NoticeKind.WAITING, reason=reason, due=due, next_at=until)
+        if self._told_wait != (reason, until):
+            self._told_wait = reason, until
+            self.notify(NoticeKind.WAITING, reason=reason, due=due, next_at=until)
         return until
 
     def _handle_database_away(self, error: Exception) -> datetime:
-        before, self._away_until = self._away_until, self.clock() + MAX_LOOK_INTERVAL
+        before, self.trouble = self.trouble, str(error)
+        self._away_until = self.clock() + MAX_LOOK_INTERVAL
         if before is None:
-            self.notify(NoticeKind.DATABASE_AWAY, reason=str(error))
+            self.notify(NoticeKind.DATABASE_AWAY, reason=self.trouble)
         return self._away_until
 
     def _handle_recovery(self) -> None:
-        before, self._away_until = self._away_until, None
+        before, self.trouble = self.trouble, None
         if before is not None:
             self.notify(NoticeKind.DATABASE_BACK)
 
@@ -270,22 +305,15 @@ class IdleWorker:
         try:
             self.notify(NoticeKind.BEGAN, attempt=attempt.number, **about)
             result = attempt.run(cancellation)
-            error = result.error
             if result.pause is not None:
                 with self._changing:
                     self._aside[due] = self.clock() + result.pause
             if result.notice_kind is NoticeKind.DONE:
                 self._handle_recovery()
                 about["took_s"] = (self.clock() - began).total_seconds()
-            if result.is_for_good:
-                try:
-                    with translate_storage_errors(self.store.read_models.name):
-                        self.due.pass_over(due)
-                except (StorageError, PersistenceError) as failure:
-                    error = failure  # it would be found due immediately, again and again
             self.notify(result.notice_kind, **about, **result.details)
-            if error is not None:
-                self._handle_database_away(error)
+            if result.error is not None:
+                self._handle_database_away(result.error)
         finally:
             with self._changing:
                 del self._running[due.id]

@@ -1,14 +1,13 @@
-"""Defines the notices of a worker, counts them, and logs them as text or JSON."""
+"""Defines the notices of a worker, and logs them as text or JSON."""
 
 import json
 import logging
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
-from threading import Lock
 from typing import Any, Literal
 
 from ....domain.hooks import JSON_NAMES
@@ -75,51 +74,18 @@ class WorkerNotice:
 NoticeListener = Callable[[WorkerNotice], None]
 """Called with every notice, in the worker's thread; an exception is logged and ignored."""
 
-COUNT_NAMES = {
-    NoticeKind.DONE: "done",
-    NoticeKind.PASSED_OVER: "passed_over",
-    NoticeKind.FAILED: "failed",
-    NoticeKind.LOST: "lost",
-    NoticeKind.CHORE_DONE: "chores_done",
-    NoticeKind.CHORE_FAILED: "chores_failed",
-}
-
 
 @dataclass(frozen=True, slots=True)
 class WorkerRun:
     worker: str
     counts: dict[str, int]
+    """How often each result came."""
     trouble: str | None
-    left_running: int = 0
+    left_running: int
 
     @property
     def has_succeeded(self) -> bool:
         return not (self.counts["failed"] or self.counts["chores_failed"] or self.trouble)
-
-
-class NoticeCounts:
-    """A listener that counts the results of a worker's run."""
-
-    def __init__(self) -> None:
-        self.counts = dict.fromkeys(COUNT_NAMES.values(), 0)
-        self.due: int | None = None
-        self.trouble: str | None = None
-        self._counting = Lock()
-
-    def __call__(self, notice: WorkerNotice) -> None:
-        with self._counting:
-            if counted := COUNT_NAMES.get(notice.about):
-                self.counts[counted] += 1
-            match notice.about:
-                case NoticeKind.LOOKED:
-                    self.due = notice.due
-                case NoticeKind.DATABASE_AWAY:
-                    self.trouble = notice.reason
-                case NoticeKind.DATABASE_BACK:
-                    self.trouble = None
-
-    def make_run(self, worker: str, left_running: int) -> WorkerRun:
-        return WorkerRun(worker, self.counts, self.trouble, left_running)
 
 
 LogFormat = Literal["text", "json"]
@@ -142,58 +108,47 @@ NOTICE_TEXTS = {
     NoticeKind.STOPPING: "stopping; {running} running",
     NoticeKind.STOPPED: "stopped; {running} still running",
 }
-_QUIET = {NoticeKind.LOOKED, NoticeKind.BEGAN, NoticeKind.PASSED_OVER}
-_WARNINGS = {
-    NoticeKind.FAILED,
-    NoticeKind.LOST,
-    NoticeKind.CHORE_FAILED,
-    NoticeKind.DATABASE_AWAY,
+_LEVELS = {
+    NoticeKind.LOOKED: logging.DEBUG,
+    NoticeKind.BEGAN: logging.DEBUG,
+    NoticeKind.PASSED_OVER: logging.DEBUG,
+    NoticeKind.FAILED: logging.WARNING,
+    NoticeKind.LOST: logging.WARNING,
+    NoticeKind.CHORE_FAILED: logging.WARNING,
+    NoticeKind.DATABASE_AWAY: logging.WARNING,
 }
-_LEVELS: dict[NoticeKind, int] = dict.fromkeys(_QUIET, logging.DEBUG)
-_LEVELS |= dict.fromkeys(_WARNINGS, logging.WARNING)
 """The log level by kind of notice; INFO for others."""
 
 
-class WorkerLog:
-    def __init__(self) -> None:
-        self._waits: tuple[str | None, datetime | None] | None = None
-
-    def __call__(self, notice: WorkerNotice) -> None:
-        level = _LEVELS.get(notice.about, logging.INFO)
-        if notice.about is NoticeKind.WAITING:
-            # Each look repeats this notice, so only a changed one is logged.
-            waits = (notice.reason, notice.next_at)
-            level = logging.DEBUG if waits == self._waits else level
-            self._waits = waits
-        elif notice.about is NoticeKind.BEGAN:
-            self._waits = None
-        logger.log(level, "%s", format_notice(notice), extra={"notice": notice})
+def log_notice(notice: WorkerNotice) -> None:
+    level = _LEVELS.get(notice.about, logging.INFO)
+    logger.log(level, "%s", format_notice(notice), extra={"notice": notice})
 
 
 def format_notice(notice: WorkerNotice) -> str:
     """Return e.g. `compacted ours/talk: 36,000 -> 8,000 tokens, by extractive, in 0.4 s`."""
-    values = asdict(notice)
+    known = {
+        name: _format_value(value) for name, value in asdict(notice).items() if value is not None
+    }
     if notice.namespace not in {None, "default"}:
-        values["session"] = f"{notice.namespace}/{notice.session}"
-    if notice.next_at is not None:
-        values["next_at"] = _format_time(notice.next_at)
-    return fill_template(NOTICE_TEXTS[notice.about], values)
-
-
-def fill_template(template: str, values: Mapping[str, object]) -> str:
-    """Fill in a template; `|` separates its parts, and a part with a missing value is left out."""
-    known = {name: _format_value(value) for name, value in values.items() if value is not None}
-    filled = ""
-    for part in template.split("|"):
-        with suppress(KeyError):
-            filled += part.format_map(known)
-    return filled
+        known["session"] = f"{notice.namespace}/{notice.session}"
+    text = ""
+    for part in NOTICE_TEXTS[notice.about].split("|"):
+        with suppress(KeyError):  # a part with a missing value is left out
+            text += part.format_map(known)
+    return text
 
 
 def _format_value(value: object) -> str:
-    if isinstance(value, float):
-        return f"{value:,.4g}"
-    return f"{value:,}" if isinstance(value, int) else str(value)
+    match value:
+        case datetime():
+            return _format_time(value)
+        case float():
+            return f"{value:,.4g}"
+        case int():
+            return f"{value:,}"
+        case _:
+            return str(value)
 
 
 @contextmanager

@@ -4,15 +4,16 @@ from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from platform import node
 from time import monotonic
 from typing import Any
 
 from ....domain.errors import CutbankError
 from ...settings.settings import MaintenanceSettings
+from ...storage.event_log.addresses import is_postgres
 from ...storage.event_log.event_mapper import load_json
 from ...storage.event_log.event_store import EventStore
 from ...storage.event_log.storage_errors import translate_storage_errors
-from ...storage.event_log.storage_tasks import Storage
 from ...storage.read_models.read_model_file import find_read_models
 from ..sessions.session_store import SessionStore
 from .backups import rotate_backups
@@ -46,6 +47,7 @@ class Maintenance:
         """Without `settings`, those of the store hold."""
         self.store = store
         self.settings = settings or store.settings.maintenance
+        self._recorder = store.events.recorder
         self._began = store.events.clock()
         self._not_before: dict[str, datetime] = {}
         """Tasks that this process put off; others decide for themselves."""
@@ -106,30 +108,29 @@ class Maintenance:
         """
         store, settings = self.store, self.settings
         with translate_storage_errors(store.name):
-            place = store.events.recorder.get_storage()
-            if place is None or not settings.enabled:
+            database_task = self._recorder.database_task
+            if database_task is None or not settings.enabled:
                 return []
             every = timedelta(hours=settings.every)
             tasks = []
             if settings.cold_after is not None:
-                tasks.append(MaintenanceTask(TASK_NAME, every, place, self._recompress))
+                tasks.append(MaintenanceTask(TASK_NAME, every, self._recompress))
             file = ReadModelFile(Path(find_read_models(store.name)))
             if file.is_there():
-                tasks.append(MaintenanceTask("read-models", every, file, file.maintain))
+                machine = node() if is_postgres(store.name) else ""
+                tasks.append(MaintenanceTask("read-models", every, file.maintain, machine))
             if settings.backup_folder is not None:
                 often = timedelta(hours=settings.backup_every)
-                tasks.append(MaintenanceTask("backup", often, place, self._back_up))
+                tasks.append(MaintenanceTask("backup", often, self._back_up))
             # The checkpoint comes last, since the tasks before it fill the write-ahead log.
-            is_checkpoint = place.task_name == "checkpoint"
+            is_checkpoint = database_task == "checkpoint"
             often = timedelta(hours=settings.checkpoint_every) if is_checkpoint else every
-            tasks.append(MaintenanceTask(place.task_name, often, place, self._tend_database))
+            tasks.append(MaintenanceTask(database_task, often, self._tend_database))
             return tasks
 
     def _recompress(self, record: TaskRecord, go_on: ShouldContinue) -> TaskResult:
         cold_after = timedelta(days=self.settings.cold_after or 0)
-        storage = self._get_storage()
-        run = Recompression(self.store.events, storage, cold_after)
-        return run.run(record, go_on)
+        return Recompression(self.store.events, cold_after).run(record, go_on)
 
     def _back_up(self, _record: TaskRecord, _go_on: ShouldContinue) -> TaskResult:
         # A backup is a single read of the log that cannot stop halfway.
@@ -137,17 +138,12 @@ class Maintenance:
         return rotate_backups(self.store, folder, self.settings.backup_keep)
 
     def _tend_database(self, _record: TaskRecord, _go_on: ShouldContinue) -> TaskResult:
-        saved, note = self._get_storage().run_database_task()
+        saved, note = self._recorder.run_database_task()
         return TaskResult(saved, note=note)
-
-    def _get_storage(self) -> Storage:
-        storage = self.store.events.recorder.get_storage()
-        assert storage is not None  # else there are no tasks
-        return storage
 
     def _read_record(self, task: MaintenanceTask) -> TaskRecord:
         with translate_storage_errors(self.store.name):
-            return TaskRecord.parse(task.task_store.read_records().get(task.name))
+            return TaskRecord.parse(self._recorder.read_records().get(task.record_name))
 
     def _find_time(self, task: MaintenanceTask, record: TaskRecord, now: datetime) -> datetime:
         """Return when a task is due for this process."""
@@ -167,14 +163,14 @@ class Maintenance:
             go_on = self._stop_at_writes(go_on)
         began = monotonic()
         try:
-            with translate_storage_errors(self.store.name), task.task_store.try_lock() as is_alone:
+            with translate_storage_errors(self.store.name), self._recorder.try_lock() as is_alone:
                 record = self._read_record(task)  # another process may have done it just now
                 if not is_alone or find_due_time(task, record, now) > now:
                     self._not_before[task.name] = now + BUSY_PAUSE_TIME
                     return None
                 result = task.run(record, go_on)
                 done = record.note_result(result, now, self.store.events.clock())
-                task.task_store.save_record(task.name, done.to_json())
+                self._recorder.save_record(task.record_name, done.to_json())
         except Exception as error:  # noqa: BLE001 - the other tasks must run, whatever the error
             done = self._record_failure(task, error, now)
         self._not_before.pop(task.name, None)
@@ -194,7 +190,7 @@ class Maintenance:
         )
 
     def _stop_at_writes(self, go_on: ShouldContinue) -> ShouldContinue:
-        recorder = self.store.events.recorder
+        recorder = self._recorder
         newest = recorder.max_notification_id()
         return lambda: go_on() and recorder.max_notification_id() == newest
 
@@ -214,7 +210,7 @@ class Maintenance:
             failures=known.failures + 1,
         )
         with suppress(CutbankError), translate_storage_errors(self.store.name):
-            task.task_store.save_record(task.name, failed.to_json())
+            self._recorder.save_record(task.record_name, failed.to_json())
         return failed
 
 

@@ -8,8 +8,6 @@ from enum import StrEnum
 
 from pydantic import TypeAdapter, ValidationError
 
-from ...storage.event_log.storage_tasks import TaskStore
-
 ShouldContinue = Callable[[], bool]
 """Called between two steps; returns False if the task should stop."""
 
@@ -85,10 +83,15 @@ class MaintenanceTask:
 
     name: str
     interval: timedelta
-    task_store: TaskStore
-    """Where its record is stored, and where only one process at a time runs it."""
     run: Callable[[TaskRecord, ShouldContinue], TaskResult]
     """Gets the newest record, and stops between two steps once it should not continue."""
+    machine: str = ""
+    """The machine that the task is for, if each one has its own."""
+
+    @property
+    def record_name(self) -> str:
+        """The name of its record, which is stored in the log."""
+        return f"{self.name} {self.machine}".rstrip()
 
 
 @dataclass(frozen=True, slots=True)

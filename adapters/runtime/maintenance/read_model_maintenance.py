@@ -1,20 +1,15 @@
 """Keeps the read models fast: merges the word index, and refreshes statistics."""
 
 import sqlite3
-from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager, closing, contextmanager
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from ....domain.errors import StorageError
 from ...storage.event_log.storage_errors import translate_storage_errors
 from ...storage.read_models.schema import APPLICATION_ID
-from ...storage.sqlite.sqlite_storage import (
-    read_task_records,
-    save_task_record,
-    truncate_wal,
-    try_lock_file,
-)
+from ...storage.sqlite.sqlite_recorder import truncate_wal
 from .maintenance_task import ShouldContinue, TaskRecord, TaskResult
 
 _LOCK_TIMEOUT_S = 30.0
@@ -27,10 +22,7 @@ ANALYSIS_LIMIT = 1_000
 
 @dataclass
 class ReadModelFile:
-    """The file of this machine's read models, which also stores the record of its task.
-
-    It can always be rebuilt from the log.
-    """
+    """The file of this machine's read models, which can always be rebuilt from the log."""
 
     file: Path
 
@@ -42,20 +34,6 @@ class ReadModelFile:
         except StorageError:
             return False
 
-    def try_lock(self) -> AbstractContextManager[bool]:
-        return try_lock_file(Path(f"{self.file}-chores"))
-
-    def read_records(self) -> Mapping[str, str]:
-        with self.open() as connection:
-            return read_task_records(connection) if connection else {}
-
-    def save_record(self, chore: str, record: str) -> None:
-        with self.open() as connection:
-            if connection:
-                connection.execute("BEGIN IMMEDIATE")
-                save_task_record(connection, chore, record)
-                connection.execute("COMMIT")
-
     @contextmanager
     def open(self) -> Iterator[sqlite3.Connection | None]:
         """Open a separate connection; yield None if there are no read models.
@@ -65,9 +43,10 @@ class ReadModelFile:
         if not self.file.exists():
             yield None
             return
+        uri = f"{self.file.resolve().as_uri()}?mode=rw"
         with (
             translate_storage_errors(str(self.file)),
-            closing(open_read_models(self.file)) as found,
+            closing(sqlite3.connect(uri, _LOCK_TIMEOUT_S, isolation_level=None, uri=True)) as found,
         ):
             found.execute("PRAGMA synchronous = NORMAL")
             (application,) = found.execute("PRAGMA application_id").fetchone()
@@ -92,8 +71,3 @@ class ReadModelFile:
             connection.execute("ANALYZE")
             truncate_wal(connection, self.file)
             return TaskResult()
-
-
-def open_read_models(file: Path) -> sqlite3.Connection:
-    uri = f"{file.resolve().as_uri()}?mode=rw"
-    return sqlite3.connect(uri, _LOCK_TIMEOUT_S, isolation_level=None, uri=True)

@@ -5,10 +5,9 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from ...storage.event_log.event_mapper import decompress_any, load_json
+from ...storage.event_log.event_mapper import decompress_any, load_json, matches_keyed_hash
 from ...storage.event_log.event_store import EventStore
-from ...storage.event_log.storage_tasks import RecompressedBody, Storage
-from ...storage.event_log.stored_row import LogNotification, matches_keyed_hash
+from ...storage.event_log.stored_row import LogNotification, RecompressedBody
 from .maintenance_task import ShouldContinue, TaskRecord, TaskResult
 
 TASK_NAME = "bodies"
@@ -31,11 +30,10 @@ class Recompression:
     in batches with the progress; the database stays unlocked while the next ones are compressed.
     """
 
-    def __init__(self, store: EventStore, storage: Storage, cold_after: timedelta) -> None:
+    def __init__(self, store: EventStore, cold_after: timedelta) -> None:
         import zstandard  # noqa: PLC0415 - only compressing needs it
 
         self.store = store
-        self.storage = storage
         self.cold_until = store.clock() - cold_after
         self._compressor = zstandard.ZstdCompressor(level=COMPRESSION_LEVEL)
         self._damaged = self._saved = self._passed = 0
@@ -80,7 +78,7 @@ class Recompression:
     def _recompress(self, event: LogNotification, state: dict[str, Any]) -> None:
         for _, _, digest in state.get("bodies", ()):
             address = bytes.fromhex(digest)
-            body = self.storage.select_body(event.subject, address)
+            body = self.store.recorder.select_stored_body(event.subject, address)
             if body is None:
                 continue
             try:
@@ -109,5 +107,5 @@ class Recompression:
         expected = sum(body.size - len(content) for body, content in self._waiting)
         saved = record.saved_in_all + self._saved + expected
         so_far = replace(record, position=position, saved_in_all=saved).to_json()
-        self._saved += self.storage.replace_bodies(self._waiting, TASK_NAME, so_far)
+        self._saved += self.store.recorder.replace_bodies(self._waiting, TASK_NAME, so_far)
         self._waiting, self._passed = [], 0

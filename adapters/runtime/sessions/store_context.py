@@ -1,6 +1,6 @@
 """Holds what the sessions of one open database share: log, settings, listeners and clock."""
 
-from collections.abc import Callable, Container
+from collections.abc import Callable, Container, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import cached_property
@@ -65,18 +65,21 @@ class StoreContext:
         """Held while background work starts, so that it starts once."""
         reopen_in_children(self)
 
-    FORK_RANK = 0
-
-    def locks(self) -> list[Any]:
-        """Name the locks that a fork waits for: the read models are opened under one."""
-        return [self._opening]
+    def locks(self) -> Iterator[Any]:
+        """Yield the locks that a fork waits for: the read models are opened under the first."""
+        yield self._opening
+        if self._read_models is not None:
+            yield self._read_models.file.lock
 
     def leave_in_child(self, held: Container[Any]) -> None:
-        """Forget all threads in a forked child: they go on in the parent alone."""
+        """Forget the threads, which go on in the parent alone, and open the read models again."""
         del held
         self._opening, self.starting = Lock(), Lock()
         self.background = []
         self._preparations = None
+        _inherited.append(self._read_models)
+        self._read_models = None
+        self.events.leave_in_child()
 
     @cached_property
     def settings(self) -> "Settings":
@@ -169,6 +172,9 @@ class StoreContext:
                 self._read_models.close()
             self.events.close()
 
+
+_inherited: list[object] = []
+"""The read models of a parent process, whose connection its child must neither use nor close."""
 
 CLOCK_TOLERANCE = timedelta(seconds=1)
 """A difference that the query itself may cause, and that does leases no harm."""

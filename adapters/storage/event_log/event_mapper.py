@@ -6,6 +6,7 @@ from base64 import b64encode
 from collections.abc import Callable, Iterator
 from datetime import datetime
 from functools import cache, cached_property
+from hashlib import blake2b, sha256
 from threading import local
 from typing import Any, cast
 from uuid import UUID
@@ -19,8 +20,10 @@ from ....domain.event import EVENT_CLASSES, Event, Record, dump_state
 from ....domain.ranges import Ranges
 from ....domain.session_events import BlockAppended, ToolCallAbandoned, ToolCalled, ToolReturned
 from ....domain.token_estimate import CHARS_PER_TOKEN, estimate_block, estimate_text
-from .stored_row import ADDRESS_SIZE, StoredContent, StoredEventLike, StoredRow, compute_keyed_hash
+from .stored_row import StoredContent, StoredEventLike, StoredRow
 
+DIGEST_SIZE = 16
+ADDRESS_SIZE = 20
 MIN_BODY_BYTES = 8_192
 """The bytes from which text or media is stored as a separate body; may change at any time."""
 _ENVELOPE = frozenset({"originator_id", "originator_version", "subject", "key_id"})
@@ -77,7 +80,7 @@ class EventMapper(Mapper[UUID]):
 
     def read_plaintext(self, row: StoredEventLike) -> bytes:
         """Return the state as it was hashed."""
-        return self._decompress(row.state)
+        return decompress_any(row.state)
 
     def list_references(self, row: StoredEventLike) -> list[bytes]:
         """Return the hashes of the bodies that a row refers to."""
@@ -90,7 +93,7 @@ class EventMapper(Mapper[UUID]):
         """Yield hash and content of every body that a row refers to."""
         try:
             for hashed in self.list_references(row):
-                yield hashed, self._decompress(self.body_of(row.subject, hashed))
+                yield hashed, decompress_any(self.body_of(row.subject, hashed))
         except Exception as error:  # as above
             raise _make_unreadable_error(row, error) from error
 
@@ -100,7 +103,7 @@ class EventMapper(Mapper[UUID]):
             raise ValueError("this cutbank does not know such events: upgrade it")
         state = load_json(self.read_plaintext(row))
         for path, kind, digest in state.pop("bodies", ()):
-            content = self._decompress(self.body_of(row.subject, bytes.fromhex(digest)))
+            content = decompress_any(self.body_of(row.subject, bytes.fromhex(digest)))
             _set_at_path(state, path, content if kind == "bytes" else decode_body(content))
         from_version = state.pop("class_version", 1)
         for version in range(from_version, event_class.class_version):
@@ -119,9 +122,6 @@ class EventMapper(Mapper[UUID]):
         if plaintext[:4] == ZstdCompressor.MAGIC:
             return ZstdCompressor().compress(plaintext)
         return plaintext
-
-    def _decompress(self, stored: bytes) -> bytes:
-        return decompress_any(stored)
 
 
 def _make_unreadable_error(row: StoredEventLike, error: Exception) -> MapperDeserialisationError:
@@ -308,3 +308,19 @@ def _set_at_path(tree: Any, path: BodyPath, value: Any) -> None:
     for step in path[:-1]:
         tree = tree[step]
     tree[path[-1]] = value
+
+
+def compute_keyed_hash(content: bytes, secret: bytes, size: int = DIGEST_SIZE) -> bytes:
+    """Return a hash that reveals nothing about the content without the subject's secret.
+
+    SHA-256 is fast in hardware, and an append waits for it. Truncated to `size` bytes, it is safe
+    from length extension.
+    """
+    return sha256(secret + content).digest()[:size]
+
+
+def matches_keyed_hash(found: bytes, content: bytes, secret: bytes) -> bool:
+    """Return whether `found` is the content's hash, by this version or an earlier one."""
+    if found == compute_keyed_hash(content, secret, len(found)):
+        return True
+    return found == blake2b(content, key=secret, digest_size=len(found)).digest()

@@ -1,6 +1,6 @@
 """Opens, saves and reads all streams, as an eventsourcing application."""
 
-from collections.abc import Callable, Container, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from datetime import UTC, datetime
 from threading import Lock, RLock
@@ -25,12 +25,11 @@ from ....domain.ranges import Ranges
 from ....domain.session import Session, SessionState, derive_session_id
 from ....domain.session_events import SessionOpened
 from ....projections.view_content import RecordedEvent, TokenCounts
-from ..process_forks import reopen_in_children
 from .chain import Chain
 from .database_addresses import open_recorder
-from .event_mapper import EventMapper
+from .event_mapper import EventMapper, matches_keyed_hash
 from .recorder import Recorder
-from .stored_row import AppendKey, ImportRow, StoredRow, Stream, matches_keyed_hash
+from .stored_row import AppendKey, ImportRow, StoredRow, Stream
 
 _K = TypeVar("_K")
 _V = TypeVar("_V")
@@ -70,7 +69,6 @@ class EventStore(Application[UUID]):
         self._chains: dict[UUID, Chain] = {}
         self._openings: dict[UUID, SessionOpened | CompactionOpened] = {}
         self._carried: dict[tuple[UUID, int], dict[str, Any]] = {}
-        reopen_in_children(self)
         self.token_counts = TokenCounts()
         """Counts blocks more accurately than the stored estimates."""
 
@@ -85,15 +83,8 @@ class EventStore(Application[UUID]):
         super().close()
         self.recorder.close()
 
-    FORK_RANK = 2
-
-    def locks(self) -> tuple[()]:
-        """Return no locks of its own: the recorder's suffice. Called by `process_forks`."""
-        return ()
-
-    def leave_in_child(self, held: Container[Any]) -> None:
+    def leave_in_child(self) -> None:
         """Drop the decisions that other threads of the parent may have been making."""
-        del held
         self._deciding = tuple(RLock() for _ in range(LOCK_COUNT))
         self._opening = Lock()
         self._open.clear()
@@ -368,10 +359,8 @@ def _remember(cache: dict[_K, _V], key: _K, value: _V) -> None:
 
 
 def _find_opened_streams(events: Sequence[Event]) -> list[Stream]:
-    streams = []
-    for event in events:
-        if isinstance(event, SessionOpened):
-            streams.append(Stream(event.originator_id, event.namespace, event.key, None))
-        elif isinstance(event, CompactionOpened):
-            streams.append(Stream(event.originator_id, event.namespace, event.key, event.lineage))
-    return streams
+    return [
+        Stream(event.originator_id, event.namespace, event.key, getattr(event, "lineage", None))
+        for event in events
+        if isinstance(event, SessionOpened | CompactionOpened)
+    ]

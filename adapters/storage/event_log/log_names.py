@@ -1,10 +1,14 @@
-"""Maps topics and subjects to the numbers that rows use, with a cache."""
+"""Maps topics and subjects to the numbers that rows use, with a cache, and makes the rows."""
 
 import secrets
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol
+from uuid import UUID
 
 from eventsourcing.persistence import OperationalError
+
+from .log_tables import BODIES, EVENTS, IMPORTS, KEYS, STREAMS, TableRows
+from .stored_row import Batch
 
 MAX_CACHED_SUBJECTS = 10_000
 """Each session may have its own subject; beyond this many, the cache is cleared."""
@@ -95,3 +99,27 @@ class LogNames:
 
     def _find(self, query: str, value: object) -> Any:
         return next(iter(self._datastore.read(query, (value,))), None)
+
+
+def make_table_rows(batch: Batch, names: LogNames, encode_id: Callable[[UUID], Any]) -> TableRows:
+    rows: TableRows = {}
+    if batch.streams:
+        rows[STREAMS] = [(encode_id(id), *rest) for id, *rest in batch.streams]
+    if batch.keys:
+        rows[KEYS] = [(encode_id(id), *rest) for id, *rest in batch.keys]
+    events = []
+    bodies: dict[tuple[int, bytes], bytes] = {}
+    for id, version, topic, state, subject, key_id, tokens, digest, carried, large in batch.rows:
+        owner = names.subject(subject)[0]
+        place = encode_id(id), version, names.topic(topic), owner
+        events.append((*place, key_id, tokens, digest, carried.decode(), state))
+        for body in large:
+            bodies[owner, body.hash] = body.content
+    if bodies:
+        # Sorted, so that two appends with the same bodies do not deadlock.
+        rows[BODIES] = [(*address, None, content) for address, content in sorted(bodies.items())]
+    if batch.imports:
+        rows[IMPORTS] = batch.imports
+    if events:
+        rows[EVENTS] = events
+    return rows

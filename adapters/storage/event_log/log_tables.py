@@ -1,73 +1,108 @@
-"""Defines the tables that appends write to, and makes their rows, for both databases."""
+"""Defines the tables of a log once, for the types of each database."""
 
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
-from uuid import UUID
 
-from .log_names import LogNames
-from .stored_row import Batch
+EVENT_COLUMNS = """(
+    notification_id {serial},
+    originator_id {uuid} NOT NULL,
+    originator_version {integer} NOT NULL,
+    topic {integer} NOT NULL{of_topics},
+    subject {integer} NOT NULL{of_subjects},
+    key_id {text},
+    tokens {integer} NOT NULL,
+    digest {bytes} NOT NULL,
+    carried {text} NOT NULL,
+    state {bytes} NOT NULL
+){strict}"""
+"""`carried` is text, as PostgreSQL's `jsonb` refuses the escapes of NUL and of lone surrogates."""
+
+LOG_SCHEMA = (
+    """
+CREATE TABLE topics (
+    id {serial},
+    topic {text} NOT NULL UNIQUE
+){strict};
+CREATE TABLE subjects (
+    id {serial},
+    name {text} NOT NULL UNIQUE,
+    secret {bytes} NOT NULL
+){strict};
+CREATE TABLE stored_events """
+    + EVENT_COLUMNS
+    + """;
+CREATE UNIQUE INDEX stored_events_position ON stored_events (originator_id, originator_version);
+CREATE TABLE bodies (
+    id {serial},
+    subject {integer} NOT NULL{of_subjects},
+    hash {bytes} NOT NULL,
+    key_id {text},
+    content {bytes} NOT NULL,
+    UNIQUE (subject, hash)
+){strict};
+CREATE TABLE streams (
+    originator_id {uuid} PRIMARY KEY,
+    namespace {text} NOT NULL,
+    session {text} NOT NULL,
+    lineage {text},
+    UNIQUE (namespace, session, lineage)
+){without_rowid};
+CREATE TABLE append_keys (
+    originator_id {uuid} NOT NULL,
+    key {text} NOT NULL,
+    first {integer} NOT NULL,
+    last {integer} NOT NULL,
+    PRIMARY KEY (originator_id, key)
+){without_rowid};
+CREATE TABLE imports (
+    namespace {text} NOT NULL,
+    source {text} NOT NULL,
+    format {text} NOT NULL,
+    session {text},
+    bytes {integer} NOT NULL,
+    complete {boolean} NOT NULL,
+    stamp {text},
+    PRIMARY KEY (namespace, source)
+){without_rowid};
+CREATE INDEX imports_by_session ON imports (namespace, session);
+"""
+)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, slots=True)
 class LogTable:
-    """A table that appends write to, on both databases."""
+    """A table that appends write to."""
 
-    name: str
-    columns: str
-    """Their names and PostgreSQL types, without a number that the database assigns."""
+    columns: dict[str, str]
+    """Their types in LOG_SCHEMA by name, without a number that the database assigns."""
     on_conflict: str = ""
 
-    @cached_property
-    def column_names(self) -> list[str]:
-        return [column.split()[0] for column in self.columns.split(", ")]
+
+def _read_table(name: str, on_conflict: str = "") -> LogTable:
+    (definition,) = re.findall(rf"CREATE TABLE {name} \(\n(.*?)\n\)", LOG_SCHEMA, re.DOTALL)
+    columns = dict(re.findall(r"^ +(\w+) {(\w+)}", definition, re.MULTILINE))
+    return LogTable({name: kind for name, kind in columns.items() if kind != "serial"}, on_conflict)
 
 
-STREAMS_TABLE = LogTable(
-    "streams", "originator_id uuid, namespace text, session text, lineage text"
-)
-KEYS_TABLE = LogTable("append_keys", "originator_id uuid, key text, first bigint, last bigint")
-BODIES_TABLE = LogTable(
-    "bodies", "subject int, hash bytea, content bytea", " ON CONFLICT DO NOTHING"
-)
-IMPORTS_TABLE = LogTable(
-    "imports",
-    "namespace text, source text, format text, session text, bytes bigint, complete boolean,"
-    " stamp text",
-    " ON CONFLICT (namespace, source) DO UPDATE SET format = excluded.format,"
-    " session = excluded.session, bytes = excluded.bytes, complete = excluded.complete,"
-    " stamp = excluded.stamp",
-)
-EVENTS_TABLE = LogTable(
-    "stored_events",
-    "originator_id uuid, originator_version bigint, topic int, subject int, key_id text,"
-    " tokens bigint, digest bytea, carried text, state bytea",
-)
-LOG_TABLES = (STREAMS_TABLE, KEYS_TABLE, BODIES_TABLE, IMPORTS_TABLE, EVENTS_TABLE)
-TableRows = dict[LogTable, Sequence[tuple[Any, ...]]]
+STREAMS = "streams"
+KEYS = "append_keys"
+BODIES = "bodies"
+IMPORTS = "imports"
+EVENTS = "stored_events"
+TABLES = {
+    STREAMS: _read_table(STREAMS),
+    KEYS: _read_table(KEYS),
+    BODIES: _read_table(BODIES, " ON CONFLICT DO NOTHING"),
+    IMPORTS: _read_table(
+        IMPORTS,
+        " ON CONFLICT (namespace, source) DO UPDATE SET format = excluded.format,"
+        " session = excluded.session, bytes = excluded.bytes, complete = excluded.complete,"
+        " stamp = excluded.stamp",
+    ),
+    EVENTS: _read_table(EVENTS),
+}
+"""The tables that appends write to."""
+TableRows = dict[str, Sequence[tuple[Any, ...]]]
 """The rows to store in each table that has some, in the order of storing."""
-
-
-def make_table_rows(batch: Batch, names: LogNames, encode_id: Callable[[UUID], Any]) -> TableRows:
-    rows: TableRows = {}
-    if batch.streams:
-        rows[STREAMS_TABLE] = [(encode_id(id), *rest) for id, *rest in batch.streams]
-    if batch.keys:
-        rows[KEYS_TABLE] = [(encode_id(id), *rest) for id, *rest in batch.keys]
-    events = []
-    bodies: dict[tuple[int, bytes], bytes] = {}
-    for id, version, topic, state, subject, key_id, tokens, digest, carried, large in batch.rows:
-        owner = names.subject(subject)[0]
-        place = encode_id(id), version, names.topic(topic), owner
-        events.append((*place, key_id, tokens, digest, carried.decode(), state))
-        for body in large:
-            bodies[owner, body.hash] = body.content
-    if bodies:
-        # Sorted, so that two appends with the same bodies do not deadlock.
-        rows[BODIES_TABLE] = [(*address, content) for address, content in sorted(bodies.items())]
-    if batch.imports:
-        rows[IMPORTS_TABLE] = batch.imports
-    if events:
-        rows[EVENTS_TABLE] = events
-    return rows

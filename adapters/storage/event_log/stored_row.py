@@ -1,14 +1,10 @@
-"""Defines the rows of the log as the database holds them, and their keyed hashes."""
+"""Defines the rows of the log as the database holds them."""
 
 from dataclasses import dataclass, field
-from hashlib import blake2b, sha256
 from typing import NamedTuple
 from uuid import UUID
 
 from eventsourcing.persistence import Notification
-
-DIGEST_SIZE = 16
-ADDRESS_SIZE = 20
 
 
 class StoredContent(NamedTuple):
@@ -69,6 +65,20 @@ class ImportRow(NamedTuple):
     """The file's stamp, to detect changes; None forces the file to be read again."""
 
 
+class StoredBody(NamedTuple):
+    id: int
+    content: bytes
+    size: int
+    """Its bytes in the database; PostgreSQL may have compressed it."""
+
+
+class RecompressedBody(NamedTuple):
+    """A body, and the same content in fewer bytes."""
+
+    body: StoredBody
+    content: bytes
+
+
 @dataclass(slots=True)
 class Batch:
     """What is stored together, or a part of it."""
@@ -91,19 +101,3 @@ class LogNotification(Notification):
 
 StoredEventLike = StoredRow | LogNotification
 """What an event can be read from."""
-
-
-def compute_keyed_hash(content: bytes, secret: bytes, size: int = DIGEST_SIZE) -> bytes:
-    """Return a hash that reveals nothing about the content without the subject's secret.
-
-    SHA-256 is fast in hardware, and an append waits for it. Truncated to `size` bytes, it is safe
-    from length extension.
-    """
-    return sha256(secret + content).digest()[:size]
-
-
-def matches_keyed_hash(found: bytes, content: bytes, secret: bytes) -> bool:
-    """Return whether `found` is the content's hash, by this version or an earlier one."""
-    if found == compute_keyed_hash(content, secret, len(found)):
-        return True
-    return found == blake2b(content, key=secret, digest_size=len(found)).digest()

@@ -43,7 +43,13 @@ DURABLE = (
 """Makes commits durable, even if the server is set up to be faster."""
 
 CONFLICT_CONSTRAINTS = frozenset(
-    {"stored_events_position", "append_keys_pkey", "streams_pkey", "streams_name"}
+    {
+        "stored_events_position",
+        "append_keys_pkey",
+        "streams_pkey",
+        "streams_namespace_session_lineage_key",
+        "streams_name",  # the same in older schemas
+    }
 )
 """The constraints that a concurrent append may violate."""
 _KINDS: tuple[tuple[type[psycopg.Error], type[persistence.PersistenceError]], ...] = (
@@ -87,8 +93,6 @@ class PostgresLogDatastore:
         except BaseException:
             self.close()
             raise
-
-    FORK_RANK = 2
 
     def locks(self) -> tuple[()]:
         """Return no locks: a connection may be left in any state. Called by `process_forks`."""

@@ -1,6 +1,7 @@
-"""Writes the log to PostgreSQL."""
+"""Writes the log to PostgreSQL, and maintains what the server does not maintain itself."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from datetime import datetime
 from functools import lru_cache
 from pathlib import Path
@@ -8,14 +9,19 @@ from typing import Any, cast
 
 from eventsourcing.persistence import IntegrityError, OperationalError
 
-from ....domain.ranges import Run
 from ..event_log.addresses import PostgresAddress
-from ..event_log.log_tables import EVENTS_TABLE, LogTable, TableRows
-from ..event_log.recorder import ROW_COLUMNS, Recorder
+from ..event_log.log_tables import EVENTS, TABLES, TableRows
+from ..event_log.recorder import TASK_TABLE, DatabaseTaskResult, Recorder, RunStatement
 from ..event_log.stored_row import LogNotification
+from .backup_file import COPIED_TABLES, copy_to_file
 from .log_tail import LogTail
-from .postgres_datastore import ConnectionLostError, PostgresLogDatastore
-from .postgres_storage import PostgresStorage, copy_to_file
+from .postgres_datastore import (
+    ConnectionLostError,
+    PostgresLogDatastore,
+    connect,
+    mark_parameters,
+)
+from .postgres_schema import POSTGRES_TYPES, lock_schema
 
 MAX_ATTEMPTS = 10
 """How often an append is retried after the server rolled it back for others."""
@@ -44,12 +50,9 @@ class PostgresRecorder(Recorder):
     is still missing.
     """
 
-    SELECT_RUNS = (
-        f"SELECT {ROW_COLUMNS}"  # noqa: S608 - our names
-        " FROM unnest(?::bigint[], ?::bigint[]) AS run (first, last) CROSS JOIN stored_events"
-        " WHERE originator_id = ? AND originator_version BETWEEN run.first AND run.last"
-        " ORDER BY originator_version"
-    )
+    BODY_SIZE = "pg_column_size(content)"
+    FIND_RECORDS = "SELECT to_regclass('chores') IS NOT NULL"
+    database_task = "statistics"
     datastore: PostgresLogDatastore
 
     def __init__(self, datastore: PostgresLogDatastore) -> None:
@@ -62,7 +65,7 @@ class PostgresRecorder(Recorder):
         After a lost connection it checks whether they were stored, and repeats it if not.
         """
         query, parameters = make_insertion(rows)
-        events = rows.get(EVENTS_TABLE, ())
+        events = rows.get(EVENTS, ())
         may_be_there = False
         attempts = 0
         while True:
@@ -102,9 +105,6 @@ class PostgresRecorder(Recorder):
                     ids.append(id)
         return ids if len(ids) == len(events) else []
 
-    def encode_runs(self, runs: Sequence[Run]) -> tuple[list[int], list[int]]:
-        return [first for first, _ in runs], [last for _, last in runs]
-
     def read_log(
         self, after: int, last: int, limit: int, topics: Sequence[str]
     ) -> list[LogNotification]:
@@ -135,12 +135,48 @@ class PostgresRecorder(Recorder):
     def read_server_time(self) -> datetime:
         return cast(datetime, self.datastore.read("SELECT clock_timestamp()")[0][0])
 
-    def get_storage(self) -> PostgresStorage:
-        return PostgresStorage(self.datastore, self.names)
-
     def backup(self, target: Path) -> None:
         with self.datastore.get_connection() as connection:
             copy_to_file(connection, target)
+
+    @contextmanager
+    def try_lock(self) -> Iterator[bool]:
+        """Try to lock the maintenance for this machine; yield whether that succeeded.
+
+        The lock has its own session. If that is lost midway, another process may begin: steps may
+        then run twice, which is harmless.
+        """
+        with connect(self.datastore.address) as session:
+            found = session.execute(
+                "SELECT pg_try_advisory_lock(hashtextextended('cutbank chores ' || %s, 0))",
+                (self.datastore.address.schema,),
+            ).fetchone()
+            yield bool(found and found[0])
+
+    @contextmanager
+    def change_records(self) -> Iterator[RunStatement]:
+        """Keep the records in the log, so that all machines see them; backups have none."""
+        with self.datastore.get_connection() as connection, connection.transaction():
+            if not self.datastore.read(self.FIND_RECORDS)[0][0]:
+                # In PostgreSQL, concurrent creations of a table fail even with IF NOT EXISTS.
+                lock_schema(connection, self.datastore.address)
+                connection.execute(TASK_TABLE)
+            yield (
+                lambda statement, values: (
+                    connection.execute(mark_parameters(statement), values).rowcount
+                )
+            )
+
+    def run_database_task(self) -> DatabaseTaskResult:
+        """Update the planner's statistics; other sessions need not wait.
+
+        Autovacuum does the rest: events never change, and old versions of recompressed bodies go
+        in its next round.
+        """
+        with self.datastore.get_connection() as connection:
+            for table in COPIED_TABLES:
+                connection.execute(f"ANALYZE {table}".encode())
+        return DatabaseTaskResult()
 
     def reopen_in_child(self) -> None:
         super().reopen_in_child()
@@ -168,24 +204,25 @@ def _make_parameters(rows: Sequence[RowValues]) -> list[Any]:
 
 
 @lru_cache(maxsize=1_000)
-def _make_statement(counts: tuple[tuple[LogTable, int], ...]) -> bytes:
+def _make_statement(counts: tuple[tuple[str, int], ...]) -> bytes:
     *before, last = [_make_insert(table, count) for table, count in counts]
-    last += " RETURNING notification_id" if counts[-1][0] is EVENTS_TABLE else " RETURNING 0"
+    last += " RETURNING notification_id" if counts[-1][0] == EVENTS else " RETURNING 0"
     named = ", ".join(f"part{number} AS ({insert})" for number, insert in enumerate(before))
     return f"{'WITH ' if named else ''}{named} {last}".encode()
 
 
-def _make_insert(table: LogTable, count: int) -> str:
-    names = ", ".join(table.column_names)
-    into = f"INSERT INTO {table.name} ({names})"
-    kinds = [column.split()[1] for column in table.columns.split(", ")]
+def _make_insert(name: str, count: int) -> str:
+    columns, on_conflict = TABLES[name].columns, TABLES[name].on_conflict
+    names = ", ".join(columns)
+    into = f"INSERT INTO {name} ({names})"
+    kinds = [POSTGRES_TYPES[kind].split()[0] for kind in columns.values()]
     places = ["%b" if kind == "bytea" else "%s" for kind in kinds]
     if count <= MAX_VALUES_ROWS:
         row = f"({', '.join(places)})"
-        return f"{into} VALUES {', '.join([row] * count)}{table.on_conflict}"
+        return f"{into} VALUES {', '.join([row] * count)}{on_conflict}"
     arrays = ", ".join(f"{place}::{kind}[]" for place, kind in zip(places, kinds, strict=True))
     # Ids are assigned in the order of the rows, and `RETURNING` returns them in that order.
     return (
         f"{into} SELECT {names} FROM unnest({arrays})"  # noqa: S608 - our own names
-        f" WITH ORDINALITY AS row ({names}, number) ORDER BY number{table.on_conflict}"
+        f" WITH ORDINALITY AS row ({names}, number) ORDER BY number{on_conflict}"
     )

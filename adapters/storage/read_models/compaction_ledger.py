@@ -14,27 +14,18 @@ from ....domain.compaction_events import (
     PreparationDropped,
     Summary,
 )
-from ....domain.event import Event
+from ....domain.event import EVENT_CLASSES, Event
 from ....domain.ranges import Ranges
 from ....domain.session import derive_session_id
 from ....domain.token_estimate import SizeBasis
 from ....projections.read_models.timestamps import add_seconds, format_timestamp
 from ..compaction_sizes import measure_compactions
-from .row_batch import RowBatch, TouchedLineage
+from .row_batch import RowBatch, TouchedLineage, copy_fields
 
 LINEAGE_TOPICS = {
-    event.TOPIC
-    for event in (
-        CompactionOpened,
-        CompactionRequested,
-        CompactBoundary,
-        Summary,
-        BoundaryActivated,
-        CompactionRejected,
-        CompactionFailed,
-        CompactionReverted,
-        PreparationDropped,
-    )
+    topic
+    for topic, event_class in EVENT_CLASSES.items()
+    if event_class.__module__ == CompactionOpened.__module__
 }
 _NOTE_SIZES = (
     "UPDATE compactions SET pre_tokens = ?, post_tokens = ?, tokens_basis = ?"
@@ -73,25 +64,32 @@ def add_decision(batch: RowBatch, number: int, event: Event) -> None:
         case CompactionRejected(request=asked, reason=reason, rule=rule):
             # A late rejection may follow a newer request; an old one does not name its request.
             result = {"outcome": "rejected", "reason": reason, "rule": rule}
-            result["request_id"] = _find_request(batch, lineage.id, asked)
+            found = batch.execute(_REQUEST_QUERY, lineage.id, asked)
+            result["request_id"] = found[0][0] if found else None
             result |= _make_cost_fields(event)
         case CompactionFailed(reason=reason, tried=tried, stood_in=stood_in):
             request = _end_request(batch, lineage.id, time, None if stood_in else "failed")
             # By these rules, it does not count as a failed attempt.
             exempt = "cancelled" if event.cancelled else "nothing-gained" if is_futile else None
-            result = {"outcome": "failed", "reason": reason, "rule": exempt}
-            result |= {"tried": list(tried), "stood_in": stood_in, "request_id": request}
+            result = {
+                "outcome": "failed",
+                "reason": reason,
+                "rule": exempt,
+                "tried": list(tried),
+                "stood_in": stood_in,
+                "request_id": request,
+            }
         case Summary(boundary=boundary):
-            columns = {"summary_tokens": event.tokens} | _make_cost_fields(event)
-            _complete(batch, lineage, boundary, columns)
+            written = {"summary_tokens": event.tokens}
+            _complete(batch, lineage, boundary, written | _make_cost_fields(event))
         case BoundaryActivated(boundary=boundary, effective_from=effective_from):
-            columns = {"activated_at": time, "effective_from": effective_from}
-            _complete(batch, lineage, boundary, columns)
+            served = {"activated_at": time, "effective_from": effective_from}
+            _complete(batch, lineage, boundary, served)
             batch.activated.append((event.originator_id, boundary))
             changed |= {"boundary": boundary, "prepared": None}
         case CompactionReverted(boundary=boundary, to=to, effective_from=effective_from):
             result = {"outcome": "reverted", "boundary": boundary, "previous": to}
-            result |= {"effective_from": effective_from}
+            result["effective_from"] = effective_from
             _complete(batch, lineage, boundary, {"reverted_at": time})
             changed |= {"boundary": to, "prepared": None}
         case PreparationDropped(boundary=boundary, reason=reason):
@@ -130,7 +128,7 @@ def _open_lineage(batch: RowBatch, number: int, event: CompactionOpened) -> None
     session = batch.find_session(derive_session_id(event.namespace, event.key))
     assert session is not None, "a lineage belongs to a session"
     base = batch.find_lineage(event.base.originator_id) if event.base else None
-    batch.open_lineage(event.originator_id, TouchedLineage(number, session, event.lineage))
+    batch.lineages[event.originator_id] = TouchedLineage(number, session, event.lineage)
     batch.add(
         "lineages",
         id=number,
@@ -142,12 +140,6 @@ def _open_lineage(batch: RowBatch, number: int, event: CompactionOpened) -> None
         version=event.originator_version,
         opened_at=format_timestamp(event.timestamp),
     )
-
-
-def _find_request(batch: RowBatch, lineage: int, version: int | None) -> int | None:
-    """Return a lineage's request of that version, or its newest."""
-    found = batch.execute(_REQUEST_QUERY, lineage, version)
-    return found[0][0] if found else None
 
 
 def _end_request(batch: RowBatch, lineage: int, time: str, outcome: str | None) -> int | None:
@@ -169,41 +161,31 @@ def _complete(
 
 
 def _make_request_row(event: CompactionRequested) -> dict[str, Any]:
+    requested_at = format_timestamp(event.timestamp)
     return {
+        **copy_fields(event, "policy settings after instructions idempotency_key"),
         "trigger": event.trigger.value,
-        "policy": event.policy,
-        "settings": event.settings,
-        "after": event.after,
-        "instructions": event.instructions,
-        "idempotency_key": event.idempotency_key,
         "worker": event.by,
-        "leased_until": add_seconds(format_timestamp(event.timestamp), event.lease_s or 0.0),
-        "requested_at": format_timestamp(event.timestamp),
+        "leased_until": add_seconds(requested_at, event.lease_s or 0.0),
+        "requested_at": requested_at,
     }
 
 
 def _make_boundary_fields(event: CompactBoundary) -> dict[str, Any]:
     return {
+        **copy_fields(event, "policy after pre_tokens post_tokens previous"),
         "outcome": "boundary",
         "boundary": event.originator_version,
         "trigger": event.trigger.value,
-        "policy": event.policy,
-        "after": event.after,
-        "pre_tokens": event.pre_tokens,
-        "post_tokens": event.post_tokens,
         "tokens_basis": SizeBasis.ESTIMATED.value,
         "kept_positions": len(event.kept),
-        "previous": event.previous,
     }
 
 
 def _make_cost_fields(event: Summary | CompactionRejected) -> dict[str, Any]:
-    usage = event.usage
     return {
+        **copy_fields(event, "model cost_usd latency_s"),
         "summariser": event.summarizer,
-        "model": event.model,
-        "input_tokens": usage.context if usage else None,
-        "output_tokens": usage.output if usage else None,
-        "cost_usd": event.cost_usd,
-        "latency_s": event.latency_s,
+        "input_tokens": event.usage.context if event.usage else None,
+        "output_tokens": event.usage.output if event.usage else None,
     }

@@ -1,66 +1,61 @@
 """Sums the costs of recorded model calls by day, project, model or session."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from operator import attrgetter
-from typing import Any, NamedTuple, Self
+from typing import Any
 
 from ....domain.errors import InvalidSettingError
-from ....domain.models import CallCost, ModelOverride
+from ....domain.models import ModelOverride
 from ....domain.session_events import Usage
 from ....projections.read_models.timestamps import format_timestamp
 from ...models.model_catalog import PriceLookup
 from .read_models import ReadModels
 
-COST_GROUPS: dict[str, Callable[["_Call"], dict[str, Any]]] = {
-    "day": lambda call: {"day": to_local_day(call.called_at)},
-    "project": lambda call: {"project": call.project},
-    "model": lambda call: {"model": call.model},
-    "session": lambda call: {"session": call.session, "namespace": call.namespace},
+COST_GROUPS = {
+    "day": ("day",),
+    "project": ("project",),
+    "model": ("model",),
+    "session": ("session", "namespace"),
 }
 """The fields of CallCosts that name the group of a call."""
-
-_CALLS_QUERY = """
-    SELECT sessions.namespace, sessions.key, sessions.project, model_calls.model,
-        model_calls.called_at, model_calls.cost_usd, model_calls.input_tokens,
-        model_calls.cached_tokens, model_calls.cache_write_tokens,
-        model_calls.cache_write_1h_tokens, model_calls.output_tokens,
-        model_calls.input_usd, model_calls.cached_usd, model_calls.cache_write_usd,
-        model_calls.output_usd
-    FROM model_calls JOIN sessions ON sessions.id = model_calls.session_id
-    WHERE NOT model_calls.repeated AND model_calls.copy_of IS NULL
-        AND (:namespace IS NULL OR sessions.namespace = :namespace)
-        AND (:since IS NULL OR model_calls.called_at >= :since)
-    ORDER BY model_calls.id
-"""
+_NAMES = ("day", "project", "model", "session", "namespace")
+_LISTED_PRICES = ("input_usd", "cached_usd", "cache_write_usd", "output_usd")
 _COUNTS = ("input", "cache_read", "cache_write", "cache_write_1h", "output")
-
-
-class _Call(NamedTuple):
-    namespace: str
-    session: str
-    project: str | None
-    model: str | None
-    called_at: str
-    reported_usd: float | None
-    usage: Usage
-    listed: CallCost | None
-    """Its costs at list prices."""
-
-    @classmethod
-    def from_row(cls, row: tuple[Any, ...]) -> Self:
-        counts = dict(zip(_COUNTS, row[6:11], strict=True))
-        listed = None if row[11] is None else CallCost(*row[11:])
-        return cls._make((*row[:6], Usage(**counts), listed))
-
-    @property
-    def is_complete(self) -> bool:
-        return self.usage.context is not None and self.usage.output is not None
-
-    @property
-    def tokens(self) -> int:
-        return (self.usage.context or 0) + (self.usage.output or 0)
+_OWN_PRICE = (
+    "own_price({part}, model_calls.model, called_at, input_tokens, cached_tokens,"
+    " cache_write_tokens, cache_write_1h_tokens, output_tokens)"
+)
+_CALLS_QUERY = """
+    WITH priced AS (
+        SELECT sessions.namespace, sessions.key AS session, sessions.project, model_calls.*,
+            date(called_at, 'localtime') AS day, nullif(cost_usd, 0) AS reported,
+            prompt_tokens + output_tokens AS call_tokens,
+            {prices[0]} AS price, {prices[1]} AS cached_price,
+            {prices[2]} AS written_price, {prices[3]} AS output_price
+        FROM model_calls JOIN sessions ON sessions.id = model_calls.session_id
+        WHERE NOT model_calls.repeated AND model_calls.copy_of IS NULL
+            AND (:namespace IS NULL OR sessions.namespace = :namespace)
+            AND (:since IS NULL OR model_calls.called_at >= :since)
+    ), calls AS (
+        SELECT *, reported IS NULL AND price IS NOT NULL AS is_priced,
+            -- A call without tokens is free at any price.
+            reported IS NULL AND price IS NULL AND call_tokens > 0 AS is_unpriced
+        FROM priced
+    )
+    SELECT {names}, count(*), coalesce(sum(input_tokens), 0),
+        coalesce(sum(cache_write_tokens), 0), coalesce(sum(cache_write_1h_tokens), 0),
+        coalesce(sum(cached_tokens), 0), coalesce(sum(output_tokens), 0),
+        total(price) FILTER (WHERE is_priced), total(written_price) FILTER (WHERE is_priced),
+        total(cached_price) FILTER (WHERE is_priced), total(output_price) FILTER (WHERE is_priced),
+        total(reported),
+        total(coalesce(reported, price + cached_price + written_price + output_price)) AS cost,
+        count(*) FILTER (WHERE is_unpriced),
+        coalesce(sum(call_tokens) FILTER (WHERE is_unpriced), 0) AS unpriced,
+        count(*) FILTER (WHERE reported IS NULL AND price IS NULL AND call_tokens IS NULL)
+    FROM calls {ending}
+"""
+"""The fields of CallCosts."""
 
 
 @dataclass(slots=True)
@@ -68,7 +63,7 @@ class CallCosts:
     """The tokens and costs of some calls."""
 
     day: str | None = None
-    """In this machine's time zone; of these four, only the grouping field is set."""
+    """In this machine's time zone; of these five, only the grouping fields are set."""
     project: str | None = None
     model: str | None = None
     session: str | None = None
@@ -94,30 +89,6 @@ class CallCosts:
     unpriced_tokens: int = 0
     unreported_calls: int = 0
     """Calls for which the log has neither the cost nor all token counts."""
-
-    def add_call(self, call: _Call, parts: CallCost | None) -> None:
-        """Add a call; `parts` are its costs in dollars, if its price is known."""
-        self.calls += 1
-        self.input_tokens += call.usage.input or 0
-        self.cache_write_tokens += call.usage.cache_write or 0
-        self.cache_write_1h_tokens += call.usage.cache_write_1h or 0
-        self.cache_read_tokens += call.usage.cache_read or 0
-        self.output_tokens += call.usage.output or 0
-        if call.reported_usd:
-            self.reported_usd += call.reported_usd
-            self.cost_usd += call.reported_usd
-        elif parts is not None:
-            self.input_usd += parts.input
-            self.cache_write_usd += parts.cache_write
-            self.cache_read_usd += parts.cache_read
-            self.output_usd += parts.output
-            self.cost_usd += sum(parts)
-        elif call.is_complete:
-            # A call without tokens is free at any price.
-            self.unpriced_calls += call.tokens > 0
-            self.unpriced_tokens += call.tokens
-        else:
-            self.unreported_calls += 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,30 +119,33 @@ def sum_costs(
     if by not in COST_GROUPS:
         raise InvalidSettingError(f"costs cannot be summed by {by!r}: use {', '.join(COST_GROUPS)}")
     start = format_timestamp(since) if since else None
-    prices = PriceLookup(overrides)
-    groups: dict[tuple[str | None, ...], CallCosts] = {}
-    unpriced: dict[str, CallCosts] = {}
-    total = CallCosts()
-    for row in models.file.fetch_rows(_CALLS_QUERY, {"namespace": namespace, "since": start}):
-        call = _Call.from_row(row)
-        # Without the user's own prices, those in the index are the same.
-        parts = call.listed
-        if overrides:
-            called_at = datetime.fromisoformat(call.called_at)
-            parts = prices.price_call(call.model, call.usage, called_at)
-        group = COST_GROUPS[by](call)
-        counted = [groups.setdefault(tuple(group.values()), CallCosts(**group)), total]
-        if not call.reported_usd and parts is None and call.is_complete and call.tokens:
-            name = call.model or "unknown"
-            counted.append(unpriced.setdefault(name, CallCosts(model=name)))
-        for cost in counted:
-            cost.add_call(call, parts)
-    rows = list(groups.values())
-    rows.sort(key=attrgetter("day") if by == "day" else lambda cost: -cost.cost_usd)
-    by_tokens = sorted(unpriced.values(), key=lambda cost: -cost.unpriced_tokens)
-    return CostReport(by, start, rows, total, by_tokens)
+    # Without the user's own prices, those in the index are the same.
+    prices: tuple[str, ...] = _LISTED_PRICES
+    if overrides:
+        prices = tuple(_OWN_PRICE.format(part=part) for part in range(4))
+        _register_own_price(models, PriceLookup(overrides))
+
+    def select(groups: Mapping[str, str], ending: str) -> list[CallCosts]:
+        names = ", ".join(groups.get(name, "NULL") for name in _NAMES)
+        query = _CALLS_QUERY.format(prices=prices, names=names, ending=ending)
+        found = models.file.fetch_rows(query, {"namespace": namespace, "since": start})
+        return [CallCosts(*row) for row in found]
+
+    groups = {name: name for name in COST_GROUPS[by]}
+    order = "day" if by == "day" else "cost DESC, min(id)"
+    rows = select(groups, f"GROUP BY {', '.join(groups)} ORDER BY {order}")
+    (total,) = select({}, "")
+    unpriced = select(
+        {"model": "coalesce(model, 'unknown')"},
+        "WHERE is_unpriced GROUP BY coalesce(model, 'unknown') ORDER BY unpriced DESC, min(id)",
+    )
+    return CostReport(by, start, rows, total, unpriced)
 
 
-def to_local_day(written: str) -> str:
-    """Return the day of a time in this machine's time zone."""
-    return datetime.fromisoformat(written).astimezone().date().isoformat()
+def _register_own_price(models: ReadModels, prices: PriceLookup) -> None:
+    def own_price(part: int, model: str | None, called_at: str, *counts: Any) -> float | None:
+        usage = Usage(**dict(zip(_COUNTS, counts, strict=True)))
+        found = prices.price_call(model, usage, datetime.fromisoformat(called_at))
+        return found[part] if found else None
+
+    models.file.db.conn.create_function("own_price", 8, own_price, deterministic=True)

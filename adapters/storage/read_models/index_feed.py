@@ -8,7 +8,8 @@ from uuid import UUID
 from sqlite_utils import Database
 
 from ....domain.compaction import MAIN_LINEAGE
-from ....domain.event import load_state
+from ....domain.context_limit import LoggedContext
+from ....domain.event import load_state, parse_source_time
 from ....domain.ranges import Ranges
 from ....domain.session import SessionState, derive_session_id
 from ....domain.session_events import (
@@ -18,8 +19,10 @@ from ....domain.session_events import (
     ToolCallAbandoned,
     ToolCalled,
     ToolReturned,
+    Usage,
 )
-from ....projections.read_models.session_row import SessionRow, compute_utilization
+from ....domain.token_estimate import estimate_text
+from ....projections.read_models.session_row import SessionRow, compute_utilization, name_level
 from ....projections.read_models.timestamps import (
     BLOCK_EVENTS,
     find_event_time,
@@ -27,18 +30,31 @@ from ....projections.read_models.timestamps import (
     get_event_block,
 )
 from ...models.model_catalog import PriceLookup
+from ..earlier_calls import read_logged_context
 from ..event_log.event_mapper import load_json
 from ..event_log.event_store import EventStore
 from ..event_log.stored_row import LogNotification
 from ..view_reader import ViewReader
 from .compaction_ledger import LINEAGE_TOPICS, add_decision, measure_boundaries
-from .model_calls import add_call, measure_session
-from .read_model_file import ReadModelDatabase
-from .row_batch import ResolveLimit, RowBatch, TouchedSession
+from .row_batch import IndexTools, ResolveLimit, RowBatch, TouchedSession, copy_fields
 
 _GROWING_TOPICS = {event.TOPIC for event in (ToolCalled, ToolReturned, ToolCallAbandoned)}
 """Events that only make a session larger, by tokens that are stored with them; never parsed."""
 _BLOCK_TOPICS = {event.TOPIC for event in BLOCK_EVENTS}
+
+_PRICE_COLUMNS = ("input_usd", "cached_usd", "cache_write_usd", "output_usd")
+_MARK_COPIES = """
+    UPDATE model_calls SET copy_of = (
+        SELECT min(other.id) FROM model_calls AS other
+        WHERE other.call_id = model_calls.call_id AND other.session_id <> model_calls.session_id
+            AND other.id < model_calls.id AND other.copy_of IS NULL
+            AND other.fingerprint IS NULL AND other.model IS model_calls.model
+            AND other.input_tokens IS model_calls.input_tokens
+            AND other.cached_tokens IS model_calls.cached_tokens
+            AND other.cache_write_tokens IS model_calls.cache_write_tokens
+    ) WHERE id = ? AND prompt_tokens IS NOT NULL
+"""
+"""Files of resumed or forked agents repeat the calls of the file that they continue."""
 
 
 class IndexFeed:
@@ -47,21 +63,13 @@ class IndexFeed:
     name = "index"
     page = 2_000
 
-    def __init__(self, store: EventStore, file: ReadModelDatabase, limit_of: ResolveLimit) -> None:
+    def __init__(self, store: EventStore, limit_of: ResolveLimit) -> None:
         self.store = store
-        self.file = file
-        self._limit_of = limit_of
-        self._prices = PriceLookup()
-        self._open_reader = lru_cache(maxsize=1)(partial(ViewReader, store, lineage=MAIN_LINEAGE))
+        open_reader = lru_cache(maxsize=1)(partial(ViewReader, store, lineage=MAIN_LINEAGE))
+        self._tools = IndexTools(store, limit_of, open_reader, PriceLookup())
 
     def apply(self, db: Database, events: Sequence[LogNotification]) -> int:
-        batch = RowBatch(
-            self.store,
-            db,
-            limit_of=self._limit_of,
-            open_reader=self._open_reader,
-            prices=self._prices,
-        )
+        batch = RowBatch(self._tools, db)
         read = self.store.mapper.to_domain_event
         for row in events:
             if row.topic in LINEAGE_TOPICS:
@@ -77,7 +85,7 @@ class IndexFeed:
                 event = read(row)
                 touched.row.apply(event, row.tokens)
                 if isinstance(event, ModelCalled):
-                    add_call(batch, touched.row, row.id, event)
+                    _add_call(batch, touched.row, row.id, event)
                 elif isinstance(event, ParentNamed):
                     _set_parent(batch, touched.row)
         for touched in batch.sessions:
@@ -145,5 +153,68 @@ def _finish_session(batch: RowBatch, touched: TouchedSession) -> None:
         if block is not None and (block.origin is None or block.origin.time):
             touched.row.said_at = format_timestamp(find_event_time(event))
             break
-    measure_session(batch, touched.row)
+    _measure_session(batch, touched.row)
     touched.row.utilisation = compute_utilization(touched.row.in_use, touched.row.context_limit)
+
+
+def _add_call(batch: RowBatch, session: SessionRow, number: int, call: ModelCalled) -> None:
+    usage = call.usage or Usage()
+    prompt = usage.context
+    called_at = (call.source_time and parse_source_time(call.source_time)) or call.timestamp
+    logged = LoggedContext(call.model, call.context_window, prompt or 0)
+    limit = batch.tools.limit_of(logged).tokens
+    share = compute_utilization(prompt, limit) if prompt is not None else None
+    prices = batch.tools.prices.price_call(call.model, call.usage, called_at)
+    session.has_calls = 1
+    session.model = call.model or session.model
+    batch.execute(
+        "UPDATE model_calls SET repeated = 1 WHERE session_id = ? AND call_id = ? AND id < ?",
+        session.id,
+        call.call_id,
+        number,
+    )
+    batch.add(
+        "model_calls",
+        id=number,
+        session_id=session.id,
+        position=call.originator_version,
+        repeated=0,
+        view_position=call.position,
+        prompt_tokens=prompt,
+        cached_tokens=usage.cache_read,
+        cache_write_tokens=usage.cache_write,
+        cache_write_1h_tokens=usage.cache_write_1h,
+        input_tokens=usage.input,
+        output_tokens=usage.output,
+        reasoning_tokens=usage.reasoning,
+        utilisation=share,
+        level=name_level(share) if share is not None else None,
+        called_at=format_timestamp(called_at),
+        **copy_fields(call, "call_id model lineage lineage_version renderer fingerprint"),
+        **copy_fields(call, "cost_usd latency_s stop_reason"),
+        **dict(zip(_PRICE_COLUMNS, prices or (), strict=False)),
+    )
+    if session.source is not None:
+        batch.execute(_MARK_COPIES, number)
+
+
+def _measure_session(batch: RowBatch, row: SessionRow) -> None:
+    """Measure a session's view, the context in use, and its limit.
+
+    What is appended is counted; only a view that changed otherwise is read again.
+    """
+    reader = batch.tools.open_reader(row.namespace, row.key)
+    if row.view_tokens is None:
+        view = reader.read_view(row.position, row.served_version)
+        row.view_tokens = view.tokens
+        row.system_tokens = estimate_text(view.system_prompt or "")
+        tools = view.tool_definitions
+        row.tools_tokens = estimate_text(str(tools)) if tools else 0
+    row.in_use, row.reported = row.view_tokens, None
+    if not row.has_calls:
+        return  # without reported usage, the estimate cannot improve
+    use = reader.read_history()[0].measure_usage()
+    row.in_use, row.reported = use.used_tokens, use.reported_tokens
+    logged = read_logged_context(batch.store, row.namespace, row.key, at=row.position)
+    found = batch.tools.limit_of(logged)
+    row.context_limit, row.limit_source = found.tokens, found.source.value

@@ -2,15 +2,15 @@
 
 import os
 import sqlite3
-from collections.abc import Container, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
 from threading import RLock
 from typing import Any
-from urllib.parse import parse_qs, unquote, urlsplit
 
+from eventsourcing.persistence import MapperDeserialisationError, PersistenceError
 from platformdirs import user_state_path
 from sqlite_utils import Database
 
@@ -19,14 +19,17 @@ from ..event_log.addresses import hide_passwords, is_postgres
 from ..event_log.event_store import EventStore
 from ..event_log.storage_errors import translate_storage_errors
 from ..event_log.stored_row import LogNotification
-from ..private_files import make_file, make_folder
-from ..process_forks import reopen_in_children
-from ..sqlite.database_file import immediate_transaction, is_in_memory, make_sqlite_address
-from ..sqlite.wal_mode import enable_wal
+from ..private_files import make_folder
+from ..sqlite.database_file import (
+    find_database_path,
+    immediate_transaction,
+    is_in_memory,
+    make_sqlite_address,
+    open_own_file,
+    read_inode,
+)
 from . import schema
 
-_LOCK_TIMEOUT_S = 30.0
-"""How long to wait for another process's batch."""
 _DAMAGE_CODES = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
 
 
@@ -36,10 +39,6 @@ class FeedPosition:
 
     position: int = 0
     fingerprint: str = ""
-
-
-_inherited: list[Database] = []
-"""Connections of a parent process, which its child must neither use nor close."""
 
 
 def find_read_models(address: str) -> str:
@@ -53,14 +52,9 @@ def find_read_models(address: str) -> str:
         return str(_state_folder_path(hide_passwords(address)))
     if is_in_memory(address):
         return make_sqlite_address(address)
-    path, said = Path(address), dict[str, list[str]]()
-    if address.startswith("file:"):
-        uri = urlsplit(address)
-        path, said = Path(unquote(uri.path)), parse_qs(uri.query)
-    path = path.resolve()
-    is_read_only = said.get("mode") == ["ro"] or "immutable" in said
-    if is_read_only or not os.access(path.parent, os.W_OK):
-        return str(_state_folder_path(str(path)))
+    path = find_database_path(address)
+    if path is None or "mode=ro" in address or not os.access(path.parent, os.W_OK):
+        return str(_state_folder_path(str(path or address)))
     return str(path.with_name(f"{path.stem}.read{path.suffix or '.db'}"))
 
 
@@ -89,21 +83,16 @@ class ReadModelDatabase:
         self.lock = RLock()
         self.rebuild_reason: str | None = None
         """Why the file was rebuilt, if it was."""
-        self._is_left = False
-        reopen_in_children(self)
         self._open()
 
     @contextmanager
     def transaction(self) -> Iterator[Database]:
         """Run one batch, which is stored whole or not at all, excluding other processes."""
-        with self.lock:
-            self._reopen_after_fork()
-            with immediate_transaction(self.db.conn):
-                yield self.db
+        with self.lock, immediate_transaction(self.db.conn):
+            yield self.db
 
     def fetch_rows(self, query: str, parameters: Any = ()) -> list[tuple[Any, ...]]:
         with self.lock:
-            self._reopen_after_fork()
             return self.db.execute(query, parameters).fetchall()
 
     def read_position(self, feed: str) -> FeedPosition:
@@ -127,97 +116,42 @@ class ReadModelDatabase:
     def reopen_replaced(self) -> None:
         """Open the present file if the one that was open has been deleted."""
         with self.lock:
-            self._reopen_after_fork()
-            if self.file is not None and self._file_id() != self._opened:
+            if self.file is not None and read_inode(self.file) != self._opened:
                 self.close()
                 self._open()
 
     def close(self) -> None:
-        if not self._is_left:
-            self.db.conn.close()
-
-    FORK_RANK = 1
-
-    def locks(self) -> list[Any]:
-        """Return the lock that excludes all reading and writing. Called by `process_forks`."""
-        return [self.lock]
-
-    def leave_in_child(self, held: Container[Any]) -> None:
-        """Let the next call open the file again; a log in memory is the child's own copy."""
-        del held
-        self.lock = RLock()
-        if self.file is not None and not self._is_left:
-            _inherited.append(self.db)
-            self._is_left = True
-
-    def _reopen_after_fork(self) -> None:
-        if self._is_left:
-            self._is_left = False
-            self._open()
+        self.db.conn.close()
 
     def _open(self) -> None:
-        self.db = self._connect()
+        connection = open_own_file(self.name, schema.APPLICATION_ID)
         try:
-            self._prepare(self.db)
+            for pragma in ("foreign_keys = ON", "temp_store = MEMORY", "cache_size = -65536"):
+                connection.execute(f"PRAGMA {pragma}")
+            self.db = Database(connection)
+            if not schema.is_current(self.db):
+                with self.transaction():
+                    # Under the lock, as another process may have been faster.
+                    if not schema.is_current(self.db):
+                        is_older = bool(self.db.table_names())
+                        self.clear(
+                            self.db, f"{self.name} was of another version" if is_older else None
+                        )
         except BaseException:
-            self.close()
+            connection.close()
             raise
-        self._opened = self._file_id()
-
-    def _prepare(self, db: Database) -> None:
-        for pragma in (
-            "synchronous = NORMAL",
-            "foreign_keys = ON",
-            "temp_store = MEMORY",
-            "cache_size = -65536",
-            # With mapped memory, a failing disk would kill the process.
-            "mmap_size = 0",
-        ):
-            db.execute(f"PRAGMA {pragma}")
-        application, tables = db.execute(
-            "SELECT application_id, (SELECT count(*) FROM sqlite_master) FROM pragma_application_id"
-        ).fetchone()
-        if application != schema.APPLICATION_ID and (application or tables):
-            raise StorageError(
-                f"{self.name} is where read models are kept, and is another program's database:"
-                " move it away"
-            )
-        enable_wal(db.conn, _LOCK_TIMEOUT_S)
-        if schema.is_current(db):
-            return
-        with self.transaction():
-            # Under the lock, as another process may have been faster.
-            if not schema.is_current(db):
-                self.clear(db, f"{self.name} was of another version" if tables else None)
-
-    def _file_id(self) -> tuple[int, int] | None:
-        """Return the device and inode of the file at the path."""
-        try:
-            found = self.file.stat() if self.file else None
-        except FileNotFoundError:
-            return None
-        return (found.st_dev, found.st_ino) if found else None
-
-    def _connect(self) -> Database:
-        if self.file is not None:
-            with suppress(OSError):  # SQLite reports the cause
-                make_file(self.file)
-        connection = sqlite3.connect(
-            self.name,
-            isolation_level=None,
-            check_same_thread=False,
-            timeout=_LOCK_TIMEOUT_S,
-            uri=self.name.startswith("file:"),
-        )
-        return Database(connection)
+        self._opened = read_inode(self.file) if self.file else None
 
 
 @contextmanager
 def translate_read_model_errors(name: str, log: str) -> Iterator[None]:
-    """Turn any failure of the read models `name` of a log into a StorageError of one line."""
+    """Turn any failure of the read models `name`, or of their log, into a StorageError."""
     with translate_storage_errors(name):
         try:
             yield
+        except (PersistenceError, MapperDeserialisationError):
+            with translate_storage_errors(log):
+                raise
         except sqlite3.DatabaseError as error:
             # Errors that Python code raises have no code.
             if getattr(error, "sqlite_errorcode", 0) & 0xFF not in _DAMAGE_CODES:
@@ -228,23 +162,19 @@ def translate_read_model_errors(name: str, log: str) -> Iterator[None]:
             ) from error
 
 
-class WrongLogError(Exception):
-    """The file was made from another log."""
-
-
 def read_new_events(
     store: EventStore, place: FeedPosition, limit: int, stop: int | None = None
-) -> Sequence[LogNotification]:
+) -> Sequence[LogNotification] | None:
     """Return the events that follow in the log.
 
-    Raises WrongLogError if the newest stored event is not in the log: it is another log, or was
-    restored from a backup.
+    Return None if the newest stored event is not in the log: it is another log, or was restored
+    from a backup.
     """
     found = store.recorder.select_notifications(place.position, limit + 1, stop)
     if not place.position:
         return found[:limit]
     if not found or place != FeedPosition(found[0].id, fingerprint_event(found[0])):
-        raise WrongLogError
+        return None
     return found[1:]
 
 

@@ -2,32 +2,24 @@
 
 from collections.abc import Callable
 from threading import Event, Thread
-from typing import ParamSpec, Self, TypeVar
-
-from eventsourcing.persistence import MapperDeserialisationError, PersistenceError
+from typing import Self
 
 from ....domain.context_limit import ContextLimit, LoggedContext
-from ....domain.errors import InvalidSettingError, StorageError
+from ....domain.errors import InvalidSettingError
 from ....domain.hooks import Progress
 from ....projections.read_models.search_query import SearchQuery
 from ...models.context_limits import resolve_limit
 from ...settings.settings import Settings as UserSettings
 from ..event_log.event_store import EventStore
 from ..event_log.recorder import LogSubscription
-from ..event_log.storage_errors import translate_storage_errors
 from .index_feed import IndexFeed
 from .read_model_file import (
+    FeedPosition,
     ReadModelDatabase,
-    WrongLogError,
     read_new_events,
     translate_read_model_errors,
 )
 from .search import SearchFeed, SearchHit, find_blocks
-
-_T = TypeVar("_T")
-_P = ParamSpec("_P")
-MAX_REBUILDS = 3
-"""How often an unfit file is rebuilt in one call before the error reaches the caller."""
 
 
 class ReadModels:
@@ -52,7 +44,7 @@ class ReadModels:
         with translate_read_model_errors(name, log):
             self.file = ReadModelDatabase(name)
         self._user_settings = user_settings
-        self._index = IndexFeed(store, self.file, self._resolve_limit)
+        self._index = IndexFeed(store, self._resolve_limit)
         self._words = SearchFeed(store)
 
     @property
@@ -93,15 +85,15 @@ class ReadModels:
         if session is not None:
             chain = self.store.find_session_chain(namespace or "default", session)
             streams = [(str(part.originator_id), part.last) for part in chain.segments]
-        return self._run_on_fit_file(
-            find_blocks,
-            self.store,
-            self.file,
-            wanted,
-            streams=streams,
-            namespace=None if session else namespace,
-            limit=limit,
-        )
+        with translate_read_model_errors(self.name, self.log):
+            return find_blocks(
+                self.store,
+                self.file,
+                wanted,
+                streams=streams,
+                namespace=None if session else namespace,
+                limit=limit,
+            )
 
     def catch_up(
         self,
@@ -115,11 +107,13 @@ class ReadModels:
         `search` says whether full-text search catches up too; `until` is called between batches and
         returns True to stop.
         """
-        return self._run_on_fit_file(self._catch_up, progress, search=search, until=until)
+        with translate_read_model_errors(self.name, self.log):
+            return self._catch_up(progress, search=search, until=until)
 
     def rebuild(self, progress: Progress | None = None) -> int:
         """Empty the file and read the whole log again; return the number of events."""
-        self._run_on_fit_file(self._empty)
+        with translate_read_model_errors(self.name, self.log), self.file.transaction() as db:
+            self.file.clear(db, None)
         return self.catch_up(progress)
 
     def close(self) -> None:
@@ -157,43 +151,22 @@ class ReadModels:
     def _advance(self, feed: IndexFeed | SearchFeed, stop: int | None = None) -> int:
         """Take in one batch; return how many events it had, 0 if there were none."""
         # Check without a lock first.
-        if not read_new_events(self.store, self.file.read_position(feed.name), 1, stop):
+        if read_new_events(self.store, self.file.read_position(feed.name), 1, stop) == []:
             return 0
         with self.file.transaction() as db:
             # Read again under the lock: another process may have taken the same events.
             place = self.file.read_position(feed.name)
             events = read_new_events(self.store, place, feed.page, stop)
+            if events is None:
+                self.file.clear(db, f"{self.name} was made of another state of the log")
+                # The index is ahead of the words.
+                stop = stop if feed is self._index else 0
+                events = read_new_events(self.store, FeedPosition(), feed.page, stop)
             if not events:
                 return 0
             taken = feed.apply(db, events)
             self.file.save_position(feed.name, events[taken - 1])
         return taken
-
-    def _empty(self) -> None:
-        with self.file.transaction() as db:
-            self.file.clear(db, None)
-
-    def _run_on_fit_file(self, work: Callable[_P, _T], *args: _P.args, **options: _P.kwargs) -> _T:
-        """Run the work on a file that fits the log, rebuilding the file if it does not."""
-        with translate_read_model_errors(self.name, self.log):
-            for _ in range(MAX_REBUILDS):
-                try:
-                    return work(*args, **options)
-                except WrongLogError:
-                    self._empty_foreign_file()
-                except (PersistenceError, MapperDeserialisationError):
-                    with translate_storage_errors(self.log):
-                        raise
-        raise StorageError(f"{self.name} is used for several logs: give each a file of its own")
-
-    def _empty_foreign_file(self) -> None:
-        """Empty the file if it is still of another log; another process may have been faster."""
-        with self.file.transaction() as db:
-            try:
-                for feed in (self._index, self._words):
-                    read_new_events(self.store, self.file.read_position(feed.name), 1)
-            except WrongLogError:
-                self.file.clear(db, f"{self.name} was made of another state of the log")
 
 
 class ReadModelFollower:

@@ -19,8 +19,6 @@ from ..view_reader import ViewReader
 
 ResolveLimit = Callable[[LoggedContext], ContextLimit]
 """Returns how many tokens a prompt may have."""
-OpenReader = Callable[[str, str], ViewReader]
-"""Returns a session's reader on `main`; the last one is cached, as events come in runs."""
 _LINEAGE_QUERY = (
     "SELECT lineages.id, lineages.name, sessions.stream FROM lineages"
     " JOIN sessions ON sessions.id = session_id WHERE lineages.stream = ?"
@@ -50,30 +48,31 @@ class TouchedLineage:
     name: str
 
 
+@dataclass(frozen=True, slots=True)
+class IndexTools:
+    """What all batches of an index read with."""
+
+    store: EventStore
+    limit_of: ResolveLimit
+    open_reader: Callable[[str, str], ViewReader]
+    """Returns a session's reader on `main`; the last one is cached, as events come in runs."""
+    prices: PriceLookup
+
+
 class RowBatch:
     """One batch of rows, in an open transaction.
 
     Sessions and lineages are read once; sessions are written as they are in the end.
     """
 
-    def __init__(
-        self,
-        store: EventStore,
-        db: Database,
-        *,
-        limit_of: ResolveLimit,
-        open_reader: OpenReader,
-        prices: PriceLookup,
-    ) -> None:
-        self.store = store
-        self.limit_of = limit_of
-        self.open_reader = open_reader
-        self.prices = prices
+    def __init__(self, tools: IndexTools, db: Database) -> None:
+        self.tools = tools
+        self.store = tools.store
         self.activated: list[tuple[UUID, int]] = []
         """The boundaries that were activated, by lineage."""
         self._db = db
         self._sessions: dict[UUID, TouchedSession | None] = {}
-        self._lineages: dict[UUID, TouchedLineage | None] = {}
+        self.lineages: dict[UUID, TouchedLineage | None] = {}
         # Rows may refer to sessions that are written later.
         db.execute("PRAGMA defer_foreign_keys = ON")
 
@@ -84,9 +83,6 @@ class RowBatch:
     def open_session(self, stream: UUID, row: SessionRow) -> TouchedSession:
         touched = self._sessions[stream] = TouchedSession(row)
         return touched
-
-    def open_lineage(self, stream: UUID, lineage: TouchedLineage) -> None:
-        self._lineages[stream] = lineage
 
     def find_session(self, stream: UUID) -> TouchedSession | None:
         if stream not in self._sessions:
@@ -99,19 +95,16 @@ class RowBatch:
         return self._sessions[stream]
 
     def find_lineage(self, stream: UUID) -> TouchedLineage | None:
-        if stream not in self._lineages:
+        if stream not in self.lineages:
             lineage = None
             for id, name, of in self.execute(_LINEAGE_QUERY, str(stream)):
                 session = self.find_session(UUID(of))
                 lineage = TouchedLineage(id, session, name) if session else None
-            self._lineages[stream] = lineage
-        return self._lineages[stream]
+            self.lineages[stream] = lineage
+        return self.lineages[stream]
 
     def execute(self, statement: str, *values: Any) -> list[tuple[Any, ...]]:
         return self._db.execute(statement, values).fetchall()
-
-    def add(self, table: str, **row: Any) -> None:
-        self._insert(table, row)
 
     def complete(self, table: str, columns: dict[str, Any], **of: Any) -> None:
         """Set columns of the single row that `of` identifies."""
@@ -125,12 +118,17 @@ class RowBatch:
             row = touched.row.columns
             # Not REPLACE, which would search for all rows that refer to this one.
             sets = ", ".join(f"{name} = excluded.{name}" for name in row)
-            self._insert("sessions", row, f" ON CONFLICT (id) DO UPDATE SET {sets}")
+            self.add("sessions", f" ON CONFLICT (id) DO UPDATE SET {sets}", **row)
 
-    def _insert(self, table: str, row: dict[str, Any], ending: str = "") -> None:
+    def add(self, table: str, ending: str = "", /, **row: Any) -> None:
         names, marks = ", ".join(row), ", ".join("?" * len(row))
         statement = f"INSERT INTO {table} ({names}) VALUES ({marks}){ending}"  # noqa: S608 - ours
         self._db.execute(statement, tuple(map(_to_sqlite, row.values())))
+
+
+def copy_fields(source: object, names: str) -> dict[str, Any]:
+    """Return the named attributes, for columns of the same names."""
+    return {name: getattr(source, name) for name in names.split()}
 
 
 def _to_sqlite(value: Any) -> Any:

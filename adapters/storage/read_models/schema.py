@@ -7,7 +7,7 @@ from ..sqlite.sqlite_schema import run_script
 
 APPLICATION_ID = 0x63757472
 """`cutr`, in the file's header; only a file with this id or without any is replaced."""
-FORMAT = 15
+FORMAT = 16
 """The version of the tables; a file of another version is rebuilt."""
 
 # Not in the header: older versions, which do not know the table, drop it with all others.
@@ -28,7 +28,7 @@ CREATE TABLE sessions (
     position INTEGER, turns INTEGER, blocks INTEGER, bytes INTEGER, tokens INTEGER,
     view_tokens INTEGER, system_tokens INTEGER, tools_tokens INTEGER, utilisation REAL,
     open_calls INTEGER, closed INTEGER,
-    served_lineage TEXT, served_version INTEGER, steady_from INTEGER,
+    served_lineage TEXT, served_version INTEGER,
     reported INTEGER, in_use INTEGER NOT NULL DEFAULT 0,
     has_calls INTEGER NOT NULL DEFAULT 0,
     context_limit INTEGER NOT NULL DEFAULT {DEFAULT_LIMIT},
@@ -91,7 +91,7 @@ CREATE TABLE model_calls (
     id INTEGER PRIMARY KEY, session_id INTEGER REFERENCES sessions (id), position INTEGER,
     call_id TEXT, repeated INTEGER, copy_of INTEGER, model TEXT,
     lineage TEXT, lineage_version INTEGER, view_position INTEGER, renderer TEXT, fingerprint TEXT,
-    view_tokens INTEGER, prompt_tokens INTEGER, input_tokens INTEGER, cached_tokens INTEGER,
+    prompt_tokens INTEGER, input_tokens INTEGER, cached_tokens INTEGER,
     cache_write_tokens INTEGER, cache_write_1h_tokens INTEGER, output_tokens INTEGER,
     reasoning_tokens INTEGER, utilisation REAL, level TEXT,
     cost_usd REAL, input_usd REAL, cached_usd REAL, cache_write_usd REAL, output_usd REAL,

@@ -87,16 +87,22 @@ def find_blocks(
         for stream, last in streams
         for (session,) in file.fetch_rows("SELECT id FROM sessions WHERE stream = ?", (stream,))
     ]
-    expression = f"{{excerpt}} : {query.expression}"
+    expression: Any = f"{{excerpt}} : {query.expression}"
     order = _RANK_ORDER if _is_rare(file, query) else _NEWEST_ORDER
     if parts and order is _NEWEST_ORDER:
         # The index itself restricts the search to a session, fast even for frequent words.
         words = " OR ".join(_make_session_word(session) for session, _ in parts)
         expression += f" AND {{session_id}} : ({words})"
-    where, parameters = _restrict_parts(parts, namespace)
-    found = file.fetch_rows(
-        _HITS_QUERY + where + order, (expression, *parameters, min(limit, MAX_COUNT))
-    )
+    query_text, parameters = _HITS_QUERY, [expression]
+    if namespace is not None:
+        query_text += " AND sessions.namespace = ?"
+        parameters.append(namespace)
+    if parts:
+        # A parent's summaries, which have no position, are not the fork's own.
+        ends = ["" if last is None else " AND blocks.position <= ?" for _, last in parts]
+        query_text += f" AND ({' OR '.join(f'blocks.session_id = ?{end}' for end in ends)})"
+        parameters += [value for part in parts for value in part if value is not None]
+    found = file.fetch_rows(query_text + order, (*parameters, min(limit, MAX_COUNT)))
     return [_make_hit(store, row, query) for row in found]
 
 
@@ -122,28 +128,6 @@ def _read_text(store: EventStore, number: int) -> str:
         raise StorageError(f"event {number} of the log is gone: run `cutbank rebuild`")
     said = read_searchable_text(store.mapper.to_domain_event(events[0]))
     return said.text if said else ""
-
-
-def _restrict_parts(
-    parts: Sequence[tuple[int, int | None]], namespace: str | None
-) -> tuple[str, list[str | int]]:
-    """Return a condition for sessions, each up to a position, with its parameters."""
-    where = ""
-    parameters: list[str | int] = []
-    if namespace is not None:
-        where += " AND sessions.namespace = ?"
-        parameters.append(namespace)
-    either = []
-    for session, last in parts:
-        either.append("blocks.session_id = ?")
-        parameters.append(session)
-        if last is not None:
-            # A parent's summaries, which have no position, are not the fork's own.
-            either[-1] += " AND blocks.position <= ?"
-            parameters.append(last)
-    if either:
-        where += f" AND ({' OR '.join(either)})"
-    return where, parameters
 
 
 class SearchFeed:

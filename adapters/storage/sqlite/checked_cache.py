@@ -11,15 +11,13 @@ from typing import Any, Generic, Self, TypeVar
 from platformdirs import user_cache_path
 from pydantic import TypeAdapter
 
-from ....domain.errors import CacheFileError
+from ....domain.errors import CacheFileError, StorageError
 from ..event_log.event_mapper import dump_json
-from ..private_files import make_file, make_folder
-from .wal_mode import enable_wal
+from ..private_files import make_folder
+from .database_file import immediate_transaction, open_own_file
 
 CACHE_APPLICATION_ID = 0x63626361
 """SQLite's application id, `cbca`."""
-BUSY_TIMEOUT_S = 30.0
-"""How long to wait for other writers of the file."""
 
 _T = TypeVar("_T")
 
@@ -43,14 +41,10 @@ class CheckedCache(Generic[_T]):
         """The number of damaged rows that were requested."""
         with self._translate_errors():
             make_folder(path.parent)
-            make_file(path)
-            self._connection = sqlite3.connect(path, timeout=BUSY_TIMEOUT_S, isolation_level=None)
-        try:
-            with self._translate_errors():
-                self._open()
-        except BaseException:
-            self._connection.close()
-            raise
+            self._connection = open_own_file(str(path), CACHE_APPLICATION_ID)
+            with immediate_transaction(self._connection):
+                self._connection.execute(_TABLE)
+                self._connection.execute(f"PRAGMA application_id = {CACHE_APPLICATION_ID}")
 
     def get(self, key: str) -> _T | None:
         try:
@@ -85,25 +79,12 @@ class CheckedCache(Generic[_T]):
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _open(self) -> None:
-        connection = self._connection
-        connection.execute("BEGIN IMMEDIATE")
-        (application,) = connection.execute("PRAGMA application_id").fetchone()
-        (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
-        if tables and application != CACHE_APPLICATION_ID:
-            raise CacheFileError(
-                f"{self.path} is another program's database, and no cache: {self.remedy}"
-            )
-        connection.execute(f"PRAGMA application_id = {CACHE_APPLICATION_ID}")
-        connection.execute(_TABLE)
-        connection.execute("COMMIT")
-        enable_wal(connection, BUSY_TIMEOUT_S)
-        connection.execute("PRAGMA synchronous = NORMAL")
-
     @contextmanager
     def _translate_errors(self) -> Iterator[None]:
         try:
             yield
+        except StorageError as error:
+            raise CacheFileError(f"{error}, or {self.remedy}") from None
         except (sqlite3.Error, OSError) as error:
             raise CacheFileError(
                 f"the cache {self.path} cannot be used ({error}): delete it, or {self.remedy}"

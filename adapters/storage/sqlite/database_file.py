@@ -7,13 +7,17 @@ in a copy. The device number may change at a restart and is not used.
 import os
 import sqlite3
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from urllib.parse import parse_qs, quote, unquote, urlsplit
 from uuid import uuid4
 
 from ....domain.errors import StorageError
-from .wal_mode import has_wal_mode
+from ..private_files import make_file
+from .wal_mode import enable_wal, has_wal_mode
+
+OWN_FILE_TIMEOUT_S = 30.0
+"""How long to wait for other writers of a file that can be made again."""
 
 IDENTITY_TABLE = """
 CREATE TABLE home (
@@ -89,10 +93,18 @@ def read_identity(connection: sqlite3.Connection) -> str | None:
 def accept_copy(connection: sqlite3.Connection, path: Path, *, had_log: bool) -> None:
     """Accept a copied database in its new file, if it is whole.
 
-    Raises StorageError if it was copied while in use.
+    Raises StorageError if it was copied while in use, or if it is in use by another name: data
+    written under one name would be lost under the other.
     """
     known, inode = read_identity(connection), read_inode(path)
-    if known is None or inode is None or known == inode:
+    if known is None or inode is None:
+        return
+    if known == inode:
+        if path.stat().st_nlink > 1 and has_wal_mode(connection) and not had_log:
+            raise StorageError(
+                f"{path} is one of several names (hard links) of a file, and in use by another "
+                "one: open it by that name, or copy it with `cutbank backup`"
+            )
         return
     if has_wal_mode(connection) and not had_log:
         raise StorageError(
@@ -141,3 +153,35 @@ def refuse_damaged(connection: sqlite3.Connection, path: Path) -> None:
 
 def save_identity(connection: sqlite3.Connection, path: Path) -> None:
     connection.execute("INSERT OR REPLACE INTO home VALUES (1, ?)", (read_inode(path) or "",))
+
+
+def open_own_file(name: str, application: int) -> sqlite3.Connection:
+    """Open or create a file that can be made again, so that writing need not wait for the disk.
+
+    Raises StorageError if it is another program's database.
+    """
+    is_uri = name.startswith("file:")
+    if not is_uri:
+        with suppress(OSError):  # SQLite reports the cause
+            make_file(Path(name))
+    connection = sqlite3.connect(
+        name, isolation_level=None, check_same_thread=False, timeout=OWN_FILE_TIMEOUT_S, uri=is_uri
+    )
+    try:
+        _refuse_foreign(connection, name, application)
+        enable_wal(connection, OWN_FILE_TIMEOUT_S)
+        connection.execute("PRAGMA synchronous = NORMAL")
+        # With mapped memory, a failing disk would kill the process.
+        connection.execute("PRAGMA mmap_size = 0")
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _refuse_foreign(connection: sqlite3.Connection, name: str, application: int) -> None:
+    found, tables = connection.execute(
+        "SELECT application_id, (SELECT count(*) FROM sqlite_master) FROM pragma_application_id"
+    ).fetchone()
+    if found != application and (found or tables):
+        raise StorageError(f"{name} is another program's database: move it away")

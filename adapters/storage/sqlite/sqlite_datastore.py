@@ -32,7 +32,6 @@ from .wal_mode import (
     leave_wal,
     refuse_foreign_wal,
     refuse_no_database,
-    refuse_second_name,
 )
 
 LOCK_TIMEOUT_SECONDS = 30.0
@@ -52,7 +51,6 @@ class SQLiteLogDatastore:
     the file).
     """
 
-    FORK_RANK = 2
     writer: sqlite3.Connection
     """Opened on demand, so that only reading changes nothing."""
 
@@ -90,7 +88,6 @@ class SQLiteLogDatastore:
             with INSPECTION_LOCK, suppress(OSError):  # SQLite reports the cause
                 make_file(path)
         refuse_foreign_wal(path)
-        refuse_second_name(path)
         had_log = has_wal(path)
         is_current = sqlite_schema.is_current_schema(self.reader, self.db_name)
         accept_copy(self.reader, path, had_log=had_log)

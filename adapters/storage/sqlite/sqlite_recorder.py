@@ -1,27 +1,29 @@
-"""Writes the log to an SQLite file; concurrent appends share a commit and its wait for the disk."""
+"""Writes the log to an SQLite file, and maintains it; concurrent appends share a commit."""
 
-import json
 import sqlite3
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import cast
 from uuid import UUID
 
-from eventsourcing.persistence import IntegrityError, OperationalError
+from eventsourcing.persistence import IntegrityError
 
-from ....domain.ranges import Run
-from ..event_log.log_tables import EVENTS_TABLE, LOG_TABLES, TableRows
-from ..event_log.recorder import ROW_COLUMNS, Recorder
-from .sqlite_datastore import SQLiteLogDatastore
-from .sqlite_storage import SQLiteStorage
+from ..event_log.log_tables import EVENTS, TABLES, TableRows
+from ..event_log.recorder import TASK_TABLE, DatabaseTaskResult, Recorder, RunStatement
+from ..event_log.storage_errors import translate_storage_errors
+from ..private_files import make_file
+from .database_file import check_and_save_identity, find_database_path, refuse_damaged
+from .sqlite_datastore import LOCK_TIMEOUT_SECONDS, SQLiteLogDatastore
+from .sqlite_schema import is_current_schema
+from .wal_mode import has_wal_mode, refuse_foreign_wal
 
 _INSERTS = {
-    table: f"INSERT INTO {table.name} ({', '.join(table.column_names)})"  # noqa: S608 - our names
-    f" VALUES ({', '.join('?' * len(table.column_names))}){table.on_conflict}"
-    for table in LOG_TABLES
+    name: f"INSERT INTO {name} ({', '.join(table.columns)})"  # noqa: S608 - our names
+    f" VALUES ({', '.join('?' * len(table.columns))}){table.on_conflict}"
+    for name, table in TABLES.items()
 }
-_INSERT_EVENT = _INSERTS[EVENTS_TABLE]
 
 
 class PendingWrite:
@@ -35,30 +37,16 @@ class PendingWrite:
         self.error: Exception | None = None
         self.is_done = False
 
-    @property
-    def is_one_row(self) -> bool:
-        return len(self.rows) == 1 and len(self.rows.get(EVENTS_TABLE, ())) == 1
-
     def fail(self, error: Exception) -> None:
-        match error:
-            case sqlite3.IntegrityError():
-                self.error = IntegrityError(error)
-            case sqlite3.OperationalError():
-                self.error = OperationalError(error)
-            case _:
-                self.error = error
-
-    def insert_alone(self, writer: sqlite3.Connection) -> None:
-        """Insert a single row, which commits by itself without BEGIN and COMMIT."""
-        (row,) = self.rows[EVENTS_TABLE]
-        self.ids = (cast(int, writer.execute(_INSERT_EVENT, row).lastrowid),)
+        is_conflict = isinstance(error, sqlite3.IntegrityError)
+        self.error = IntegrityError(error) if is_conflict else error
 
     def insert(self, writer: sqlite3.Connection) -> None:
         """Insert within a transaction."""
         for table, rows in self.rows.items():
             writer.executemany(_INSERTS[table], rows)
         # One transaction's ids are consecutive, as there is only one writer at a time.
-        if count := len(self.rows.get(EVENTS_TABLE, ())):
+        if count := len(self.rows.get(EVENTS, ())):
             newest = writer.execute("SELECT last_insert_rowid()").fetchone()[0]
             self.ids = range(newest - count + 1, newest + 1)
 
@@ -109,9 +97,12 @@ class GroupCommit:
 
     def _insert(self, writes: list[PendingWrite]) -> None:
         """Store all of these in one transaction, or nothing."""
-        if len(writes) == 1 and writes[0].is_one_row:
+        rows = writes[0].rows
+        if len(writes) == 1 and len(rows) == 1 and len(rows.get(EVENTS, ())) == 1:
             self.datastore.check_file()
-            writes[0].insert_alone(self.datastore.writer)
+            # A single row commits by itself, without BEGIN and COMMIT.
+            number = self.datastore.writer.execute(_INSERTS[EVENTS], rows[EVENTS][0]).lastrowid
+            writes[0].ids = (cast(int, number),)
             return
         with self.datastore.writing_transaction() as writer:
             for write in writes:
@@ -119,7 +110,7 @@ class GroupCommit:
 
     def _is_stored(self, write: PendingWrite) -> bool:
         """Return whether the commit succeeded just before the interrupt."""
-        for id, version, *_, digest, _, _ in write.rows.get(EVENTS_TABLE, ())[:1]:
+        for id, version, *_, digest, _, _ in write.rows.get(EVENTS, ())[:1]:
             query = "SELECT digest FROM stored_events WHERE originator_id = ?"
             query += " AND originator_version = ?"
             found = self.datastore.writer.execute(query, (id, version)).fetchone()
@@ -138,13 +129,8 @@ class SQLiteRecorder(Recorder):
     is ever deleted.
     """
 
-    SELECT_RUNS = (
-        f"SELECT {ROW_COLUMNS}"  # noqa: S608 - our names
-        " FROM json_each(?) AS run CROSS JOIN stored_events"
-        " ON originator_id = ? AND originator_version"
-        " BETWEEN json_extract(run.value, '$[0]') AND json_extract(run.value, '$[1]')"
-        " ORDER BY originator_version"
-    )
+    BODY_SIZE = "length(content)"
+    FIND_RECORDS = "SELECT count(*) FROM sqlite_master WHERE name = 'chores'"
     datastore: SQLiteLogDatastore
 
     def __init__(self, datastore: SQLiteLogDatastore) -> None:
@@ -168,9 +154,6 @@ class SQLiteRecorder(Recorder):
     def decode_id(self, stored: bytes) -> UUID:
         return UUID(bytes=stored)
 
-    def encode_runs(self, runs: Sequence[Run]) -> tuple[str]:
-        return (json.dumps(runs),)
-
     def max_notification_id(self) -> int:
         found = self.datastore.read("SELECT max(notification_id) FROM stored_events")
         return found[0][0] or 0
@@ -179,10 +162,6 @@ class SQLiteRecorder(Recorder):
         """Return the data version, which changes with each commit of another connection."""
         return self.datastore.read("PRAGMA data_version")
 
-    def get_storage(self) -> SQLiteStorage | None:
-        path = self.datastore.path
-        return SQLiteStorage(self.datastore, path, self.names) if path else None
-
     def find_problems(self) -> list[str]:
         found = self.datastore.read("PRAGMA quick_check")
         return [" ".join(line.split()) for (line,) in found if line != "ok"]
@@ -190,6 +169,91 @@ class SQLiteRecorder(Recorder):
     def backup(self, target: Path) -> None:
         self.datastore.backup(target)
 
+    @property
+    def database_task(self) -> str | None:
+        return "checkpoint" if self.datastore.path else None
+
+    @contextmanager
+    def try_lock(self) -> Iterator[bool]:
+        """Try to lock the maintenance by an empty file, which has SQLite's own locks."""
+        file = Path(f"{self.datastore.path}-chores")
+        make_file(file)
+        with closing(sqlite3.connect(file, timeout=0, isolation_level=None)) as held:
+            try:
+                held.execute("BEGIN EXCLUSIVE")
+            except sqlite3.OperationalError as error:
+                if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY:
+                    raise
+                yield False
+            else:
+                yield True
+
+    @contextmanager
+    def change_records(self) -> Iterator[RunStatement]:
+        """Keep the records in the log itself, so that a restored backup has its own."""
+        with self.datastore.writing_transaction() as writer:
+            writer.execute(TASK_TABLE)
+            yield lambda statement, values: writer.execute(statement, values).rowcount
+
+    def run_database_task(self) -> DatabaseTaskResult:
+        """Copy the write-ahead log into the file, and truncate it if no process reads it.
+
+        A file at rest has none. After truncating, it writes a little: a copy of a file in WAL mode
+        with an empty log would look as if it had lost its newest events.
+        """
+        connection, path = self.datastore.reader, self.datastore.path
+        if path is None or not has_wal_mode(connection):
+            return DatabaseTaskResult(note="nobody writes to it")
+        return truncate_wal(connection, path)
+
     def reopen_in_child(self) -> None:
         super().reopen_in_child()
         self.group_commit.waiting.clear()
+
+
+def truncate_wal(connection: sqlite3.Connection, path: Path) -> DatabaseTaskResult:
+    """Checkpoint without blocking others; skip the truncation if another process is reading."""
+    before = _wal_size(path)
+    _, pages, written = connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
+    if written < pages:
+        return DatabaseTaskResult(
+            note=f"a reader holds on to {pages - written} of its {pages} pages"
+        )
+    with _skip_waiting(connection):
+        (is_busy, *_) = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+    return DatabaseTaskResult(
+        max(0, before - _wal_size(path)), "somebody reads or writes" if is_busy else None
+    )
+
+
+@contextmanager
+def _skip_waiting(connection: sqlite3.Connection) -> Iterator[None]:
+    (patience,) = connection.execute("PRAGMA busy_timeout").fetchone()
+    connection.execute("PRAGMA busy_timeout = 0")
+    try:
+        yield
+    finally:
+        connection.execute(f"PRAGMA busy_timeout = {patience}")
+
+
+def _wal_size(path: Path) -> int:
+    try:
+        return Path(f"{path}-wal").stat().st_size
+    except OSError:
+        return 0
+
+
+def adopt_copy(name: str) -> None:
+    """Accept the database in its new file. Raises StorageError if its pages are damaged."""
+    path = find_database_path(name)
+    if path is None or not path.exists():
+        return
+    with translate_storage_errors(name):
+        refuse_foreign_wal(path)
+        connection = sqlite3.connect(path, isolation_level=None, timeout=LOCK_TIMEOUT_SECONDS)
+        try:
+            is_current_schema(connection, name)
+            refuse_damaged(connection, path)
+            check_and_save_identity(connection, path)
+        finally:
+            connection.close()

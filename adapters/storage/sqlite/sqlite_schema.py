@@ -4,6 +4,7 @@ import sqlite3
 from collections.abc import Callable
 
 from ....domain.errors import StorageError
+from ..event_log.log_tables import EVENT_COLUMNS, LOG_SCHEMA
 from .database_file import IDENTITY_TABLE, immediate_transaction
 
 LOG_APPLICATION_ID = 0x63757462
@@ -12,82 +13,34 @@ LOG_APPLICATION_ID = 0x63757462
 OLDEST_SQLITE = (3, 38)
 """STRICT tables came with 3.37; JSON is always included since 3.38."""
 
-_EVENT_COLUMNS = """(
-    notification_id INTEGER PRIMARY KEY,
-    originator_id BLOB NOT NULL,
-    originator_version INTEGER NOT NULL,
-    topic INTEGER NOT NULL REFERENCES topics (id),
-    subject INTEGER NOT NULL REFERENCES subjects (id),
-    key_id TEXT,
-    tokens INTEGER NOT NULL,
-    digest BLOB NOT NULL,
-    carried TEXT NOT NULL,
-    state BLOB NOT NULL
-) STRICT"""
-_EVENT_RULES = """
-CREATE UNIQUE INDEX stored_events_position ON stored_events (originator_id, originator_version);
+_TYPES = {
+    "serial": "INTEGER PRIMARY KEY",
+    "integer": "INTEGER",
+    "boolean": "INTEGER",
+    "text": "TEXT",
+    "bytes": "BLOB",
+    "uuid": "BLOB",
+    "of_topics": " REFERENCES topics (id)",
+    "of_subjects": " REFERENCES subjects (id)",
+    "strict": " STRICT",
+    "without_rowid": " STRICT, WITHOUT ROWID",
+}
+_EVENT_TRIGGERS = """
 CREATE TRIGGER stored_events_are_immutable BEFORE UPDATE ON stored_events
 BEGIN SELECT RAISE(ABORT, 'the log is immutable: an event is never changed'); END;
 CREATE TRIGGER stored_events_are_kept BEFORE DELETE ON stored_events
 BEGIN SELECT RAISE(ABORT, 'the log is immutable: an event is never deleted'); END;
 """
-SQLITE_SCHEMA = (
-    f"""
-CREATE TABLE topics (
-    id INTEGER PRIMARY KEY,
-    topic TEXT NOT NULL UNIQUE
-) STRICT;
-CREATE TABLE subjects (
-    id INTEGER PRIMARY KEY,
-    name TEXT NOT NULL UNIQUE,
-    secret BLOB NOT NULL
-) STRICT;
-CREATE TABLE stored_events {_EVENT_COLUMNS};
-CREATE TABLE bodies (
-    id INTEGER PRIMARY KEY,
-    subject INTEGER NOT NULL REFERENCES subjects (id),
-    hash BLOB NOT NULL,
-    key_id TEXT,
-    content BLOB NOT NULL,
-    UNIQUE (subject, hash)
-) STRICT;
-CREATE TABLE streams (
-    originator_id BLOB PRIMARY KEY,
-    namespace TEXT NOT NULL,
-    session TEXT NOT NULL,
-    lineage TEXT,
-    UNIQUE (namespace, session, lineage)
-) STRICT, WITHOUT ROWID;
-CREATE TABLE append_keys (
-    originator_id BLOB NOT NULL,
-    key TEXT NOT NULL,
-    first INTEGER NOT NULL,
-    last INTEGER NOT NULL,
-    PRIMARY KEY (originator_id, key)
-) STRICT, WITHOUT ROWID;
-CREATE TABLE imports (
-    namespace TEXT NOT NULL,
-    source TEXT NOT NULL,
-    format TEXT NOT NULL,
-    session TEXT,
-    bytes INTEGER NOT NULL,
-    complete INTEGER NOT NULL,
-    stamp TEXT,
-    PRIMARY KEY (namespace, source)
-) STRICT, WITHOUT ROWID;
-CREATE INDEX imports_by_session ON imports (namespace, session);
-{_EVENT_RULES}"""
-    + IDENTITY_TABLE
-)
-
+SQLITE_SCHEMA = LOG_SCHEMA.format_map(_TYPES) + _EVENT_TRIGGERS + IDENTITY_TABLE
 
 WITHOUT_AUTOINCREMENT = f"""
-CREATE TABLE log {_EVENT_COLUMNS};
+CREATE TABLE log {EVENT_COLUMNS.format_map(_TYPES)};
 INSERT INTO log SELECT * FROM stored_events ORDER BY notification_id;
 DROP TRIGGER stored_events_are_kept;
 DROP TABLE stored_events;
 ALTER TABLE log RENAME TO stored_events;
-{_EVENT_RULES}"""  # noqa: S608 - our names
+CREATE UNIQUE INDEX stored_events_position ON stored_events (originator_id, originator_version);
+{_EVENT_TRIGGERS}"""  # noqa: S608 - our names
 """AUTOINCREMENT would write one more page in every commit.
 
 As nothing is ever deleted, no notification id is reused without it either.

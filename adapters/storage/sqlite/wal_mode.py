@@ -22,9 +22,8 @@ except ImportError:  # without it, two processes that close together may both le
 
 SQLITE_MAGIC = b"SQLite format 3\0"
 WRITE_VERSION_OFFSET = 18
-"""The header byte that says whether it is at rest (1) or in use (2)."""
-ROLLBACK_VERSION = 1
-WAL_VERSION = 2
+"""The header byte that says whether a file is at rest (1) or in use (2)."""
+ROLLBACK_VERSION = b"\x01"
 _MAX_LOOKS = 5
 RETRY_PAUSE_S = 0.01
 
@@ -103,7 +102,7 @@ def refuse_foreign_wal(path: Path) -> None:
     """
     for _ in range(_MAX_LOOKS):
         # Check again, as another process may be opening or closing the file.
-        if not has_wal(path) or Path(f"{path}-journal").exists() or not _has_rollback_version(path):
+        if not has_wal(path) or Path(f"{path}-journal").exists() or not _is_at_rest(path):
             return
         sleep(RETRY_PAUSE_S)
     raise StorageError(
@@ -122,42 +121,14 @@ def refuse_no_database(path: Path) -> None:
         raise StorageError(f"{path} is a device or a pipe: give the path of a file")
 
 
-def refuse_second_name(path: Path) -> None:
-    """Raise StorageError for a second hard link of a database in use, whose log has the other name.
-
-    Data written under one name would be lost under the other.
-    """
-    if has_wal(path) or not _has_wal_version(path):
-        return
-    if path.stat().st_nlink > 1:
-        raise StorageError(
-            f"{path} is one of several names (hard links) of a file, and in use by another one: "
-            f"open it by that name, or copy it with `cutbank backup`"
-        )
-
-
-def _has_rollback_version(path: Path) -> bool:
+def _is_at_rest(path: Path) -> bool:
     """Return what the file's own header says; SQLite would also read the log."""
-    return _read_version(path) == ROLLBACK_VERSION
-
-
-def _has_wal_version(path: Path) -> bool:
-    return _read_version(path) == WAL_VERSION
-
-
-def _read_version(path: Path) -> int | None:
-    header = _read_header(path)
-    is_whole = header.startswith(SQLITE_MAGIC) and len(header) > WRITE_VERSION_OFFSET
-    return header[WRITE_VERSION_OFFSET] if is_whole else None
-
-
-def _read_header(path: Path) -> bytes:
-    """Return the file's first bytes; empty if unreadable, which SQLite will report."""
     try:
         with INSPECTION_LOCK, _open_descriptor(path) as descriptor:
-            return os.pread(descriptor, WRITE_VERSION_OFFSET + 1, 0)
+            header = os.pread(descriptor, WRITE_VERSION_OFFSET + 1, 0)
     except OSError:
-        return b""
+        return False  # unreadable, which SQLite will report
+    return header.startswith(SQLITE_MAGIC) and header[WRITE_VERSION_OFFSET:] == ROLLBACK_VERSION
 
 
 @contextmanager

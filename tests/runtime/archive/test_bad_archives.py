@@ -18,8 +18,12 @@ from story_of_archives import archived, everything, restored, tell
 import cutbank
 from cutbank import Block, SessionStore
 from cutbank.adapters.runtime.importing.importer import import_path
-from cutbank.adapters.storage.event_log.event_mapper import ZstdCompressor, dump_json
-from cutbank.adapters.storage.event_log.stored_row import Batch, compute_keyed_hash
+from cutbank.adapters.storage.event_log.event_mapper import (
+    ZstdCompressor,
+    compute_keyed_hash,
+    dump_json,
+)
+from cutbank.adapters.storage.event_log.stored_row import Batch
 
 Forge = Callable[[sqlite3.Connection], object]
 

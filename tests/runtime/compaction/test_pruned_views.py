@@ -4,7 +4,17 @@ import pytest
 from opened_stores import store_of
 from short_sessions import compacted, positions, prunes, shortens
 
-from cutbank import Block, Kind, Ranges, StoredSession, ToolCall, ToolResult, verify
+from cutbank import (
+    Block,
+    CompactionOptions,
+    Kind,
+    Ranges,
+    StoredSession,
+    ToolCall,
+    ToolResult,
+    verify,
+)
+from cutbank.adapters.runtime.compaction.snapshot import read_prepared_view
 from cutbank.domain.blocks import AnyBlock
 from cutbank.domain.compaction_events import CompactBoundary, Summary
 from cutbank.domain.settlement import BlockStatus
@@ -132,6 +142,22 @@ def test_what_is_hidden_is_named_without_a_summary(
     assert message["kind"] == "summary"
     assert message["hidden"] == f"#{talk['answer']}"
     assert verify(store_of(session)).is_ok
+
+
+def test_a_prepared_boundary_does_not_fit_once_what_it_hides_is_pinned(
+    session: StoredSession, talk: dict[str, int]
+) -> None:
+    session.hide(talk["answer"])
+    session.compact(shortens(talk["result"]), options=CompactionOptions(activate=False))
+    compactor, request = session.log.compactor(), session.loop(limit=8_000).request
+
+    def find_misfit() -> str | None:
+        snapshot = compactor.take_snapshot(request)
+        return read_prepared_view(compactor.reader, snapshot, request).misfit
+
+    assert find_misfit() is None
+    session.pin(talk["answer"])
+    assert find_misfit() == f"#{talk['answer']} was pinned since it was prepared"
 
 
 def test_notes_in_front_of_all_stay_where_nothing_leaves(session: StoredSession) -> None:

@@ -1,6 +1,5 @@
 """Whatever fails around a worker is said in one line, and tried again, but not at once."""
 
-import asyncio
 import sqlite3
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -12,20 +11,19 @@ from threading import Event
 import pytest
 from clock import Clock
 from databases import each_database
-from resting import GUARD_S, RULES, SETTINGS, Held, Idle, look, recorded, talk
+from resting import GUARD_S, RULES, SETTINGS, Idle, look, recorded, talk
 
 import cutbank
-from cutbank import InvalidSettingError, verify
+from cutbank import InvalidSettingError
 from cutbank.adapters.runtime.compaction import from_settings
 from cutbank.adapters.runtime.compaction.summary_chain import SummaryChain
 from cutbank.adapters.runtime.idle.attempt import MISCONFIGURED_PAUSE
 from cutbank.adapters.runtime.idle.idle_worker import MAX_LOOK_INTERVAL, IdleWorker
 from cutbank.adapters.runtime.idle.notices import NoticeKind
 from cutbank.adapters.storage.sqlite.sqlite_recorder import SQLiteRecorder
-from cutbank.domain.compaction_events import CompactionFailed, CompactionRequested
+from cutbank.domain.compaction_events import CompactionRequested
 
 REST = RULES.idle_time_s
-FREE = replace(RULES, hourly_usd=None)
 
 
 @pytest.fixture
@@ -145,24 +143,3 @@ def test_a_worker_has_stopped_when_it_uses_its_store_no_more(
     looks.clear()
     worker.look()
     assert not looks.is_set()
-
-
-def test_a_scheduler_whose_loop_was_closed_can_be_stopped_and_started_again(
-    idle: Idle, held: Held
-) -> None:
-    talk(idle.session)
-    idle.pass_time(REST)
-
-    async def begin() -> cutbank.IdleScheduler:
-        begun = cutbank.start_scheduler(idle.store, FREE, kind="asyncio", listeners=[idle.told])
-        await asyncio.to_thread(held.wait_for_call)
-        return begun
-
-    assert asyncio.run(begin()).stop(GUARD_S)
-    assert cutbank.start_scheduler(idle.store, FREE, listeners=[idle.told]).stop(GUARD_S)
-
-    assert len(idle.told.about(NoticeKind.STOPPED)) == 2
-    cancelled = [failed.cancelled for failed in recorded(idle.session, CompactionFailed)]
-    # The second scheduler may have begun it again before it was stopped.
-    assert cancelled in ([True], [True, True])
-    assert verify(idle.store).violations == []

@@ -81,6 +81,19 @@ def test_a_session_that_cost_what_it_may_is_summarized_by_rules(idle: Idle, held
     assert (writers, held.calls) == (["held", "extractive"], 1)
 
 
+def test_work_goes_on_when_less_than_the_budget_is_left_in_the_hour(
+    idle: Idle, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = idle.clock.now
+    spent = [(now - timedelta(minutes=ago), 0.5) for ago in (50, 40, 30)]
+    index = DueSessionIndex(idle.store.read_models, RULES)
+    monkeypatch.setattr(index, "list_spend_since", lambda _: spent)
+
+    assert index.find_affordable_time(now, 1.5) == now + timedelta(minutes=10)
+    assert index.find_affordable_time(now, 1.0) == now + timedelta(minutes=20)
+    assert index.find_affordable_time(now, 1.6) is None
+
+
 class Sweeping(Maintenance):
     """Maintenance with two chores, which notes at each run whether it may go on."""
 
@@ -188,6 +201,20 @@ def test_each_worker_looks_by_its_own_rules_and_changes_no_row_by_it(idle: Idle)
     idle.pass_time(3_000)
     look(patient)
     assert [notice.namespace for notice in idle.told.about(NoticeKind.DONE)] == ["ours", "theirs"]
+
+
+def test_what_was_said_since_a_session_was_found_due_is_not_passed_over(idle: Idle) -> None:
+    talk(idle.session)
+    worker = idle.worker()
+    idle.pass_time(REST)
+    due = idle.find_due(worker)
+    idle.session.append(Block.user("one more thing"))
+    idle.pass_time(REST)
+    idle.store.read_models.catch_up()
+
+    worker.due.pass_over(due)
+
+    assert idle.find_due(worker).position > due.position
 
 
 def test_what_was_passed_over_is_not_looked_at_again(idle: Idle) -> None:

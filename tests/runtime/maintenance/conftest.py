@@ -12,7 +12,7 @@ from databases import asked
 from cutbank import Block, MaintenanceSettings, SessionStore, StoredSession
 from cutbank.adapters.runtime.maintenance.maintenance import Maintenance
 from cutbank.adapters.runtime.maintenance.maintenance_task import TaskOutcome, TaskReport
-from cutbank.adapters.storage.event_log.storage_tasks import Storage
+from cutbank.adapters.storage.event_log.recorder import Recorder
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -82,10 +82,8 @@ class Site:
         return sizes(self.store)
 
     @property
-    def storage(self) -> Storage:
-        storage = self.store.events.recorder.get_storage()
-        assert storage
-        return storage
+    def storage(self) -> Recorder:
+        return self.store.events.recorder
 
     def run_due(self) -> list[TaskReport]:
         return self.make().run_due(self.clock.now)

@@ -238,8 +238,6 @@ def test_an_import_is_written_down_once_and_brought_up_to_date(recorder: Recorde
     assert recorder.select_incomplete_import("space", "session") is None
     assert recorder.select_import("space", "b.jsonl") == done
     assert recorder.select_imports("space", "session") == [other, done]
-    assert recorder.select_import_session("space", "a.jsonl") == "session"
-    assert recorder.select_import_session("space", "none") is None
     assert recorder.select_import("elsewhere", "a.jsonl") is None
 
 

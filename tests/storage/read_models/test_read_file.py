@@ -144,14 +144,11 @@ import os, sys, cutbank
 with cutbank.open(sys.argv[1]) as store:
     store.session("s").append(cutbank.Block.user("a pebble"))
     before = store.search("pebble")
-    file = store.read_models.file
-    inherited = file.db
+    inherited = store.read_models.file.db
     child = os.fork()
-    if not child:
-        store.read_models.close()
     found = store.search("pebble")
     inherited.execute("SELECT 1")
-    is_fit = found == before and (file.db is inherited) == bool(child)
+    is_fit = found == before and (store.read_models.file.db is inherited) == bool(child)
     if not child:
         store.read_models.close()
         os._exit(not is_fit)

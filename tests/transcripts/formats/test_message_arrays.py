@@ -10,6 +10,7 @@ from transcripts import import_file
 from cutbank import SessionStore, StoredSession, export
 from cutbank.adapters.transcripts.formats.catalog import recognize_format
 from cutbank.adapters.transcripts.formats.source import TranscriptSource
+from cutbank.projections.rendering import exchanges
 
 
 def user(content: Any) -> dict[str, Any]:
@@ -59,6 +60,18 @@ def taken_in(store: SessionStore, path: Path) -> tuple[StoredSession, int]:
     report = import_file(store, path)
     assert report.errors == []
     return store.session(*report.sessions, create=False), report.added
+
+
+@pytest.mark.parametrize("note", ["[abandoned: it was stopped]", exchanges.NO_RESULT_TEXT])
+def test_what_a_view_says_in_place_of_a_missing_result_is_no_result(
+    store: SessionStore, tmp_path: Path, note: str
+) -> None:
+    pair = [assistant(None, tool_calls=[CALL]), {**BODIES[0][1][1], "content": note}]
+
+    session, _ = taken_in(store, written(tmp_path / "a.json", body_of(pair, None)))
+
+    assert [entry.block.kind for entry in session.view().entries[:2]] == ["user", "tool_call"]
+    assert all(note not in entry.text for entry in session.view().entries)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,256 @@
+"""Reads a log: events, streams, keys, bodies and imports, by the same queries on both databases."""
+
+import json
+from collections.abc import Mapping, Sequence
+from functools import cache
+from typing import Any, ClassVar, cast
+from uuid import UUID
+
+from eventsourcing.persistence import ApplicationRecorder, OperationalError
+
+from ....domain.ranges import Run
+from .log_names import LogDatastore, LogNames
+from .log_tables import EVENTS, TABLES
+from .stored_row import AppendKey, ImportRow, LogNotification, StoredBody, StoredRow, Stream
+
+_MAX_POSITION = 2**62
+ROW_COLUMNS = ", ".join(list(TABLES[EVENTS].columns)[1:])
+SELECT_HEAD = (
+    "SELECT originator_version, carried, subject FROM stored_events"
+    " WHERE originator_id = ? AND originator_version <= ?"
+    " ORDER BY originator_version DESC LIMIT 1"
+)
+SELECT_LOG = (
+    "SELECT notification_id, originator_id, originator_version, topic, subject, key_id, tokens,"
+    " carried, state FROM stored_events WHERE notification_id > ? AND notification_id <= ?"
+)
+SELECT_RUNS = (
+    f"SELECT {ROW_COLUMNS} FROM json_each(?) AS run CROSS JOIN stored_events"  # noqa: S608 - our names
+    " WHERE originator_id = ? AND originator_version"
+    " BETWEEN CAST(run.key AS bigint) AND CAST(CAST(run.value AS text) AS bigint)"
+    " ORDER BY originator_version"
+)
+
+
+class LogReader(ApplicationRecorder):
+    """The queries of one database's log. Topics and subjects are stored as small numbers."""
+
+    BODY_SIZE: ClassVar[str]
+    """The expression for a body's bytes in the database, which may have compressed them."""
+    FIND_RECORDS: ClassVar[str]
+    """Selects whether there is a table of task records, which is made on demand."""
+
+    def __init__(self, datastore: LogDatastore) -> None:
+        self.datastore: Any = datastore
+        self.names = LogNames(datastore)
+
+    def encode_id(self, id: UUID) -> Any:
+        """Return a stream's id as the database stores it."""
+        return id
+
+    def decode_id(self, stored: Any) -> UUID:
+        return cast(UUID, stored)
+
+    def select_events(  # type: ignore[override]  # a row has all that a StoredEvent has
+        self,
+        originator_id: UUID | str,
+        *,
+        gt: int | None = None,
+        lte: int | None = None,
+        desc: bool = False,
+        limit: int | None = None,
+    ) -> list[StoredRow]:
+        id = cast(UUID, originator_id)
+        query = f"SELECT {ROW_COLUMNS} FROM stored_events WHERE originator_id = ?"  # noqa: S608 - our names
+        parameters = [self.encode_id(id)]
+        if gt is not None:
+            query += " AND originator_version > ?"
+            parameters.append(gt)
+        if lte is not None:
+            query += " AND originator_version <= ?"
+            parameters.append(lte)
+        query += " ORDER BY originator_version" + (" DESC" if desc else "")
+        if limit is not None:
+            query += " LIMIT ?"
+            parameters.append(limit)
+        return [self._make_row(id, values) for values in self.datastore.read(query, parameters)]
+
+    def select_runs(self, originator_id: UUID, runs: Sequence[Run]) -> list[StoredRow]:
+        """Return the events of a stream at these positions, in order: O(found)."""
+        if len(runs) == 1:
+            first, last = runs[0]
+            return self.select_events(originator_id, gt=first - 1, lte=last)
+        parameters = (json.dumps(dict(runs)), self.encode_id(originator_id))
+        found = self.datastore.read(SELECT_RUNS, parameters)
+        return [self._make_row(originator_id, values) for values in found]
+
+    def select_head(
+        self, originator_id: UUID, at: int | None = None
+    ) -> tuple[int, dict[str, Any], str] | None:
+        """Return the newest version up to `at`, the state stored there, and the subject."""
+        position = _MAX_POSITION if at is None else at
+        found = self.datastore.read(SELECT_HEAD, (self.encode_id(originator_id), position))
+        if not found:
+            return None
+        version, carried, subject = found[0]
+        try:
+            state = {**json.loads(carried)}
+        except (TypeError, ValueError) as error:
+            raise OperationalError(
+                f"the state at #{version} of stream {originator_id} is damaged: {error}"
+            ) from error
+        return version, state, self.names.subject_name(subject)
+
+    def select_key(self, originator_id: UUID, key: str) -> AppendKey | None:
+        """Return the append of that key."""
+        found = self.datastore.read(
+            "SELECT first, last FROM append_keys WHERE originator_id = ? AND key = ?",
+            (self.encode_id(originator_id), key),
+        )
+        return AppendKey(originator_id, key, *found[0]) if found else None
+
+    def select_keys(self, originator_id: UUID, gt: str, limit: int) -> list[AppendKey]:
+        """Return a stream's append keys after `gt`, in a stable order."""
+        found = self.datastore.read(
+            "SELECT key, first, last FROM append_keys WHERE originator_id = ? AND key > ?"
+            " ORDER BY key LIMIT ?",
+            (self.encode_id(originator_id), gt, limit),
+        )
+        return [AppendKey(originator_id, *values) for values in found]
+
+    def select_names(self, originator_id: UUID, last: int) -> list[tuple[str, str]]:
+        """Return the topics and subjects of a stream's events up to `last`."""
+        found = self.datastore.read(
+            "SELECT DISTINCT topic, subject FROM stored_events"
+            " WHERE originator_id = ? AND originator_version <= ? ORDER BY topic, subject",
+            (self.encode_id(originator_id), last),
+        )
+        return [
+            (self.names.topic_name(topic), self.names.subject_name(subject))
+            for topic, subject in found
+        ]
+
+    def select_streams(
+        self, namespace: str | None = None, session: str | None = None
+    ) -> list[Stream]:
+        """Return the catalog of streams, sorted by name."""
+        query = "SELECT originator_id, namespace, session, lineage FROM streams"
+        parameters = []
+        if namespace is not None:
+            query += " WHERE namespace = ?"
+            parameters.append(namespace)
+            if session is not None:
+                query += " AND session = ?"
+                parameters.append(session)
+        query += " ORDER BY namespace, session, lineage NULLS FIRST"
+        return [
+            Stream(self.decode_id(id), *names)
+            for id, *names in self.datastore.read(query, parameters)
+        ]
+
+    def select_body(self, subject: str, digest: bytes) -> bytes:
+        found = self.datastore.read(
+            "SELECT content FROM bodies WHERE subject = ? AND hash = ?",
+            (self.names.subject(subject)[0], digest),
+        )
+        if not found:
+            raise OperationalError(f"body {digest.hex()} is missing from the database")
+        return cast(bytes, found[0][0])
+
+    def select_stored_body(self, subject: str, digest: bytes) -> StoredBody | None:
+        """Return a subject's body as it is stored; None if there is none, or it is encrypted."""
+        found = self.datastore.read(
+            f"SELECT id, content, {self.BODY_SIZE} FROM bodies"  # noqa: S608 - our names
+            " WHERE subject = ? AND hash = ? AND key_id IS NULL",
+            (self.names.subject(subject)[0], digest),
+        )
+        return StoredBody(*found[0]) if found else None
+
+    def read_records(self) -> Mapping[str, str]:
+        """Return the newest record of each maintenance task, by name."""
+        if not self.datastore.read(self.FIND_RECORDS)[0][0]:
+            return {}
+        return dict(self.datastore.read("SELECT name, record FROM chores"))
+
+    def select_import(self, namespace: str, source: str) -> ImportRow | None:
+        """Return the record of a transcript's last import."""
+        found = self._select_imports("namespace = ? AND source = ?", namespace, source)
+        return found[0] if found else None
+
+    def select_incomplete_import(self, namespace: str, session: str) -> str | None:
+        """Return the source of a session whose import is incomplete."""
+        found = self.select_imports(namespace, session)
+        return next((one.source for one in found if not one.complete), None)
+
+    def select_imports(self, namespace: str, session: str) -> list[ImportRow]:
+        return self._select_imports("namespace = ? AND session = ?", namespace, session)
+
+    def _select_imports(self, condition: str, *values: str) -> list[ImportRow]:
+        query = "SELECT namespace, source, format, session, bytes, complete, stamp FROM imports"
+        query += f" WHERE {condition} ORDER BY source"
+        return [ImportRow(*found) for found in self.datastore.read(query, values)]
+
+    def count_unnamed_streams(self) -> int:
+        """Return how many streams have events but no entry in the catalog."""
+        found = self.datastore.read(
+            "SELECT count(*) FROM (SELECT DISTINCT originator_id FROM stored_events"
+            " EXCEPT SELECT originator_id FROM streams) AS unnamed"
+        )
+        return int(found[0][0])
+
+    def select_notifications(
+        self,
+        start: int | None,
+        limit: int,
+        stop: int | None = None,
+        topics: Sequence[str] = (),
+        *,
+        inclusive_of_start: bool = True,
+    ) -> list[LogNotification]:
+        """Return the log from `start` on; events that are missing will never appear."""
+        after = (start or 0) - (1 if start and inclusive_of_start else 0)
+        return self.read_log(after, _MAX_POSITION if stop is None else stop, limit, topics)
+
+    def read_log(
+        self, after: int, last: int, limit: int, topics: Sequence[str]
+    ) -> list[LogNotification]:
+        if after >= last:
+            return []
+        query = SELECT_LOG
+        parameters = [after, last]
+        if topics:
+            query += f" AND topic IN ({', '.join('?' * len(topics))})"
+            parameters += map(self.names.topic, topics)
+        query += " ORDER BY notification_id LIMIT ?"
+        parameters.append(limit)
+        decode = cache(self.decode_id)  # most events of a page are of few streams
+        return [
+            LogNotification(
+                id=number,
+                originator_id=decode(originator),
+                originator_version=version,
+                topic=self.names.topic_name(topic),
+                state=state,
+                subject=self.names.subject_name(subject),
+                key_id=key_id,
+                tokens=tokens,
+                carried=carried.encode(),
+            )
+            for number, originator, version, topic, subject, key_id, tokens, carried, state in (
+                self.datastore.read(query, parameters)
+            )
+        ]
+
+    def _make_row(self, originator_id: UUID, values: tuple[Any, ...]) -> StoredRow:
+        version, topic, subject, key_id, tokens, digest, carried, state = values
+        return StoredRow(
+            originator_id,
+            version,
+            self.names.topic_name(topic),
+            state,
+            self.names.subject_name(subject),
+            key_id,
+            tokens,
+            digest,
+            carried.encode(),
+        )
