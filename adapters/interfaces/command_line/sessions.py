@@ -120,8 +120,8 @@ def session_to_json(session: StoredSession) -> dict[str, Any]:
     return {
         **name_to_json(session),
         **pick(log, "title project source"),
-        "parent": log.parent.key if log.parent else None,
-        "forked_from": log.forked_from.key if log.forked_from else None,
+        **pick(log.parent, "parent=key"),
+        **pick(log.forked_from, "forked_from=key"),
         "position": session.position,
         **pick(log.state, "turn blocks tokens"),
         "open_calls": len(log.state.open_calls),

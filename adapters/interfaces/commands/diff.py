@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,20 +18,18 @@ from ..command_line.printing import (
     format_count,
     format_handles,
     format_shares,
+    list_fields,
     pick,
     print_fields,
-    print_json,
     print_list,
     print_rows,
     print_text,
 )
 from ..command_line.sessions import open_call_session
-from ..command_line.verbs import Invocation, argument, option
+from ..command_line.verbs import Answer, Invocation, argument, option
 from ..command_line.views import format_coordinate, read_place
 
 MAX_LISTED = 20
-CompactionNumbers = tuple[int | None, ...]
-"""The compactions that the old and the new view begin at; None for a view of all of the log."""
 
 
 def diff(
@@ -45,7 +44,7 @@ def diff(
     after: str | None = option("--to VIEW", "The new view, written likewise."),
     full: bool = FULL,
     html: Path | None = HTML,
-) -> None:
+) -> Answer:
     """Show what left the view, and which facts are lost to it."""
     with open_call_session(call, session) as found:
         places = [
@@ -54,25 +53,24 @@ def diff(
         found.log.check_lineage(lineage)
         boundary = None if number is None else diffs.find_boundary(found, number, lineage)
         compared = diffs.diff(found, boundary, lineage=lineage, before=places[0], after=places[1])
-        numbers = tuple(
+        ends = (compared.before, compared.boundary_before), (compared.after, compared.boundary)
+        numbers = [
             diffs.find_compaction_number(found, begin.originator_version, at.lineage)
             if begin
             else None
-            for begin, at in (
-                (compared.boundary_before, compared.before),
-                (compared.boundary, compared.after),
-            )
-        )
+            for at, begin in ends
+        ]
         page = write_session_page(found, html, lineage, full=full)
-    if call.as_json:
-        print_json(diff_to_json(compared, numbers) | {"page": page})
-    else:
-        _print_diff(compared, numbers[1], most=None if full else MAX_LISTED)
-        if page:
-            print_text(f"wrote {page}")
+    most = None if full else MAX_LISTED
+    return Answer(
+        diff_to_json(compared, numbers) | {"page": page},
+        partial(_print_diff, compared, numbers[1], most=most),
+        *([f"wrote {page}"] if page else []),
+    )
 
 
-def diff_to_json(diff: ViewDiff, numbers: CompactionNumbers) -> dict[str, Any]:
+def diff_to_json(diff: ViewDiff, numbers: Sequence[int | None]) -> dict[str, Any]:
+    """Return a comparison; `numbers` are the compactions that the views begin at, or None."""
     return {
         **pick(diff, "session namespace"),
         "before": _view_to_json(diff.before, diff.boundary_before, diff.tokens_before, numbers[0]),
@@ -95,7 +93,7 @@ def _view_to_json(
 ) -> dict[str, Any]:
     return {
         **pick(at, "lineage lineage_version at=position"),
-        "boundary": boundary.originator_version if boundary else None,
+        **pick(boundary, "boundary=originator_version"),
         "compaction": number,
         "tokens": tokens,
     }
@@ -153,11 +151,7 @@ def _diff_fields(diff: ViewDiff) -> Iterator[tuple[str, str]]:
         same = "" if diff.has_new_summary else ", as before"
         yield "instead", f"a summary of {size} by {summary.summarizer}{same}"
         yield "replaces", format_handles(summary.covers)
-        files = summary.digest
-        for what, paths in (("modified", files.modified_files), ("read", files.read_files)):
-            if paths:
-                more = f" and {len(paths) - 5} more" if len(paths) > 5 else ""
-                yield what, f"{', '.join(paths[:5])}{more}"
+        yield from list_fields(pick(summary.digest, "modified=modified_files read=read_files"))
     if diff.unmentioned_blocks:
         yield "nothing", f"replaces {format_handles(diff.unmentioned_blocks)}"
 
