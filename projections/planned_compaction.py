@@ -19,7 +19,7 @@ from ..domain.fitting import (
 )
 from ..domain.item import Item
 from ..domain.plan_repairs import SUMMARY_DIVISOR, explain_no_gain
-from ..domain.pricing import describe_pricing
+from ..domain.pricing import format_dollars
 from ..domain.ranges import Ranges
 from ..domain.settlement import Settlement, list_newly_hidden
 from ..domain.summaries.simple_summarizers import HIDDEN_TEXT, NoticeSummarizer
@@ -257,5 +257,6 @@ def _check_price(planned: PlannedCompaction, terms: CompactionTerms) -> None:
     if pricing.is_worthwhile() is False:
         raise NothingToCompactError(
             f"a compaction would not pay for itself in {terms.expected_calls} calls: "
-            f"{'; '.join(describe_pricing(pricing))}"
+            f"it would save {format_dollars(pricing.saved_usd or 0.0)}, "
+            f"and cost {format_dollars(pricing.cost_usd or 0.0)}"
         )

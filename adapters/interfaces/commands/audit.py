@@ -201,9 +201,10 @@ def _print_story(audit: Audit, story: Iterable[AuditEntry], *, brief: bool) -> N
             case AuditedBlock(block=block, time=time):
                 marks = _list_marks(entry, audit.compaction_numbers)
                 heading = format_block_heading(entry.position, block, marks, entry.tokens)
-                when = f"{format_timestamp(time)}  " if time and not brief else ""
-                text = block.text if brief else clip_text(block.text, _TEXT_CHARACTERS)
-                print_block(heading, [f"{when}{text}"], brief=brief)
+                print_block(heading, [block.text] if brief else [], brief=brief)
+                if not brief:
+                    when = f"{format_timestamp(time)}  " if time else ""
+                    print_text(f"{INDENT}{when}{clip_text(block.text, _TEXT_CHARACTERS)}")
             case AuditedCall():
                 print_call_summary(entry, audit, brief=brief)
             case AuditedEvent(event=TurnStarted(turn=turn)):
@@ -294,7 +295,10 @@ def answer_call(session: StoredSession, call: AuditedCall, form: str | None) -> 
         "as_sent": call.is_exact and form in {None, call.render_format},
         "body": call.request(form),
     }
-    text: list[str | Callable[[], None]] = [*_call_lines(session, call)]
+    begins = call.shown.boundary
+    compaction = begins and find_compaction_number(session, begins, call.lineage)
+    text: list[str | Callable[[], None]] = [_describe_call(call, compaction)]
+    text += [*_report_lines(call.reported, call.answer), _describe_proof(call.shown)]
     if call.view and form is None and not call.is_exact:
         text += ["", partial(print_view, call.view)]
     elif call.view:
@@ -305,39 +309,23 @@ def answer_call(session: StoredSession, call: AuditedCall, form: str | None) -> 
     return Answer(document, *text, is_good=not call.shown.is_refuted)
 
 
-def _call_lines(session: StoredSession, call: AuditedCall) -> Iterator[str]:
-    """Yield where a call is, the size of its view, its record, and the proof."""
-    place, compaction = f"#{call.last_seen_position}", None
-    if call.view:
-        at, boundary = call.view.coordinate, call.view.boundary
-        place = format_coordinate(at)
-        if boundary:
-            compaction = find_compaction_number(session, boundary.originator_version, at.lineage)
-    if record := call.reported:
-        place = format_place(record.lineage, record.lineage_version, call.last_seen_position)
+def _describe_call(call: AuditedCall, compaction: int | None) -> str:
+    """Describe what a call saw: a view, which begins at a compaction if one is given."""
     name = f"call {call.number}" if call.number else "the call"
-    yield f"{name} saw {place}: {_format_view_size(call, compaction)}"
-    yield from _report_lines(record, call.answer)
-    yield _format_proof(call.shown)
+    at = format_place(call.lineage, call.lineage_version, call.last_seen_position)
+    begins = f", compaction {compaction}" if compaction else ""
+    return f"{name} saw {at}: {format_count(call.shown.blocks, 'block')}, {call.size}{begins}"
 
 
-def _format_proof(shown: SentView) -> str:
+def _describe_proof(shown: SentView) -> str:
     return f"{shown.proof}" + (f": {shown.why}" if shown.why else "")
 
 
-def _format_view_size(call: AuditedCall, compaction: int | None) -> str:
-    begins = f", compaction {compaction}" if compaction else ""
-    return f"{format_count(call.shown.blocks, 'block')}, {call.size}{begins}"
-
-
-def print_call_summary(asked: AuditedCall, audit: Audit, *, brief: bool) -> None:
-    at = format_place(asked.lineage, asked.lineage_version, asked.last_seen_position)
-    compaction = audit.number_compactions(asked.lineage).get(asked.shown.boundary or 0)
-    size = _format_view_size(asked, compaction)
-    print_text(f"-- call {asked.number} saw {at}: {size}; {_format_proof(asked.shown)} --")
-    if not brief:
-        for line in _report_lines(asked.reported, asked.answer):
-            print_text(INDENT + line)
+def print_call_summary(call: AuditedCall, audit: Audit, *, brief: bool) -> None:
+    compaction = audit.number_compactions(call.lineage).get(call.shown.boundary or 0)
+    print_text(f"-- {_describe_call(call, compaction)}; {_describe_proof(call.shown)} --")
+    for line in () if brief else _report_lines(call.reported, call.answer):
+        print_text(INDENT + line)
 
 
 def _report_lines(reported: ModelCalled | None, answer: Iterable[int]) -> Iterator[str]:

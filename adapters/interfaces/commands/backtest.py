@@ -21,6 +21,7 @@ from ...runtime.sessions.store_context import Opening
 from ...runtime.sessions.stored_session import StoredSession
 from ...transcripts.reports import FileReport
 from ..command_line.completion import suggest_policies
+from ..command_line.options import parse_settings
 from ..command_line.printing import print_error, print_note, show_progress
 from ..command_line.sessions import find_session, open_call_store
 from ..command_line.verbs import Answer, Invocation, argument, flag, option
@@ -207,8 +208,6 @@ def _parse_number(option: str, word: str) -> int:
 def _parse_grid(given: list[str]) -> dict[str, list[str]]:
     values: dict[str, list[str]] = {}
     for text in given:
-        key, equals, tried = text.partition("=")
-        if not (key and equals):
-            raise InvalidSettingError(f"--set takes KEY=VALUE,..., not {text!r}")
+        ((key, tried),) = parse_settings([text]).items()
         values.setdefault(key, []).extend(_split_list("--set", tried))
     return values

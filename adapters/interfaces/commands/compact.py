@@ -12,7 +12,7 @@ from ....domain.compaction_terms import EXPECTED_CALLS
 from ....domain.errors import NotFoundError
 from ....domain.hooks import Listener
 from ....domain.models import ModelFacts
-from ....domain.pricing import Pricing, describe_pricing
+from ....domain.pricing import Pricing
 from ....domain.ranges import Ranges
 from ....domain.token_estimate import PromptSizeChange, SizeBasis
 from ....projections.history_view import HistoryView
@@ -28,6 +28,7 @@ from ..command_line.printing import (
     format_count,
     format_handles,
     format_shares,
+    format_value,
     list_fields,
     pick,
     print_fields,
@@ -101,7 +102,7 @@ def compact(
     heading = f"{found.key}: {what}, by {outcome.policy}"
     fields = [*list_outcome_fields(outcome)] if is_good else []
     fields += list_explanation_fields(explanation) if explanation else ()
-    fields += (("price", line) for line in (describe_pricing(pricing) if pricing else ()))
+    fields += [("price", format_value(pricing_to_json(pricing)))] if pricing else []
     return Answer(
         document,
         heading if is_good else f"{found.key} was not compacted: {outcome.reason}",

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 from ....domain.compaction_events import CompactBoundary, Summary
-from ....domain.ranges import Ranges
 from ....projections.lost_facts import LostFact
 from ....projections.view_content import Coordinate
 from ....projections.view_diff import ChangedBlock, DiffedBlock, ViewDiff
@@ -30,6 +29,7 @@ from ..command_line.verbs import Answer, Invocation, argument, option
 from ..command_line.views import format_coordinate, read_place
 
 MAX_LISTED = 20
+_FACT_COLUMNS = ("fact", "kind", "handles", "by_user", "used_again", "told_again")
 
 
 def diff(
@@ -157,16 +157,11 @@ def _diff_fields(diff: ViewDiff) -> Iterator[tuple[str, str]]:
 
 
 def _format_views(diff: ViewDiff, number: int | None) -> str:
-    boundary, before = diff.boundary, diff.boundary_before
-    old = before.originator_version if before else None
-    # Views that are further apart have more than one boundary between them.
-    is_next = boundary is not None and boundary.previous == old
-    if boundary is not None and is_next and diff.before.position == diff.after.position:
-        by = f"{boundary.policy} ({boundary.trigger})"
-        where = f"compaction {number} on {diff.after.lineage}"
-        if diff.before.lineage == diff.after.lineage:
-            return f"{where}, by {by}, as of #{diff.after.position}"
-    return f"{format_coordinate(diff.before)} -> {format_coordinate(diff.after)}"
+    views = f"{format_coordinate(diff.before)} -> {format_coordinate(diff.after)}"
+    if diff.boundary is None:
+        return views
+    by = f"by {diff.boundary.policy} ({diff.boundary.trigger})"
+    return f"compaction {number} on {diff.after.lineage}, {by}: {views}"
 
 
 def _print_facts(what: str, where: str, facts: Sequence[LostFact], most: int | None) -> None:
@@ -174,25 +169,10 @@ def _print_facts(what: str, where: str, facts: Sequence[LostFact], most: int | N
     kinds = Counter(str(fact.kind) for fact in shown).most_common()
     counts = ", ".join(format_count(number, kind) for kind, number in kinds)
     title = f"{what}: {format_count(len(shown), 'fact')} {where}"
-    print_rows([_fact_to_row(fact) for fact in shown], title, most, ": --full lists all")
+    facts_json = map(_fact_to_json, shown)
+    rows = [{name: fact[name] for name in _FACT_COLUMNS} for fact in facts_json]
+    print_rows(rows, title, most, ": --full lists all")
     if shown:
         print_text(f"  in all: {counts}")
     if minor := len(facts) - len(shown):
         print_text(f"  left out: {minor:,} unused numbers and words of tool calls")
-
-
-def _fact_to_row(fact: LostFact) -> dict[str, object]:
-    return {
-        "fact": fact.text,
-        "kind": fact.kind,
-        "at": _format_first(fact.handles),
-        "by user": fact.by_user,
-        "used again": _format_first(fact.later_uses),
-        "told again": fact.repeated_at and f"#{fact.repeated_at}",
-    }
-
-
-def _format_first(handles: Ranges) -> str:
-    """Return `#12`, or `#12 +3` if three more blocks have it."""
-    more = f" +{len(handles) - 1}" if len(handles) > 1 else ""
-    return f"#{handles.runs[0][0]}{more}" if handles else ""

@@ -191,9 +191,9 @@ def _print_log(log: BlockLog, blocks: Iterable[LoggedBlock], *, brief: bool) -> 
 
 def _print_session(log: BlockLog) -> None:
     about = session_to_json(log.session)
-    about["prepared"] = about["prepared"] and find_compaction_number(
-        log.session, about["prepared"], MAIN_LINEAGE
-    )
+    if about["prepared"]:
+        number = find_compaction_number(log.session, about["prepared"], MAIN_LINEAGE)
+        about["prepared"] = f"compaction {number}"
     about["view"] = f"{format_count(log.view.tokens, 'token')} estimated"
     if log.view.boundary:
         about["view"] += f" on {log.view.coordinate.lineage}, compaction {_compaction_number(log)}"

@@ -105,10 +105,9 @@ def _print_policy(one: dict[str, Any]) -> None:
 def _policy_to_json(policy: type[Policy]) -> dict[str, Any]:
     # The first sentence of a policy's module describes the policy.
     document = sys.modules[policy.__module__].__doc__ or ""
-    alias = find_alias(policy)
     return {
         "name": policy.name,
-        "aliases": [alias] if alias else [],
+        "aliases": [*filter(None, [find_alias(policy)])],
         "default": policy.name == DEFAULT_POLICY,
         "summary": document.strip().partition("\n")[0],
         "source": getattr(policy, "source", None),

@@ -1,6 +1,7 @@
 """Sessions are compacted, tried out, priced and reverted; and the verbs of an agent's loop."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -57,7 +58,7 @@ def test_what_is_prepared_is_served_when_it_is_asked_for_and_reverted(
 
     assert run("view", "long", "--json").json["fingerprint"] == before["fingerprint"]
     assert run("sessions", "--json").json[0]["prepared"] == outcome["boundary"]
-    assert "compaction 1 is prepared" in run("show", "long", "--brief").out
+    assert re.search(r"^prepared +compaction 1$", run("show", "long", "--brief").out, re.MULTILINE)
     served = run("activate", "long", "--json").json
     assert served["boundary"] == outcome["boundary"]
     assert served["tokens"] < served["tokens_before"] == before["tokens"]
@@ -157,8 +158,7 @@ def test_a_dry_run_is_priced_by_the_model_of_the_newest_call(
     assert (pricing["expected_calls"], pricing["is_worthwhile"]) == (50, True)
     assert (named["model"], named["saves_usd"]) == ("gpt-5.4", named["saves_per_call_usd"])
     # Without a known model there are tokens and no money.
-    assert "no model is known" in of_none
-    assert "$" not in of_none.partition("price")[2]
+    assert "saves $" not in of_none
     assert unknown["saves_tokens"] > 0
     assert (unknown["saves_usd"], unknown["is_worthwhile"]) == (None, None)
 

@@ -1,10 +1,12 @@
 """Idle hours from the command line: work in them, see how the work stands, say when to wake."""
 
 import json
+import os
 import re
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from unittest.mock import patch
 
 import pytest
 
@@ -23,9 +25,12 @@ def work(run: Run, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Answer]:
     """Work once on sessions that are already due."""
     monkeypatch.setenv("CUTBANK_IDLE_LEAST_UTILIZATION", "0.05")
     monkeypatch.setenv("CUTBANK_PINS_FIRST_PROMPT", "false")
-    monkeypatch.setenv("CUTBANK_IDLE_TIME", "0")
-    monkeypatch.setenv("CUTBANK_IDLE_CONCURRENCY", "7")
-    return lambda *words: run("idle", "--once", *words)
+
+    def working(*words: str) -> Answer:
+        with patch.dict(os.environ, CUTBANK_IDLE_TIME="0", CUTBANK_IDLE_CONCURRENCY="7"):
+            return run("idle", "--once", *words)
+
+    return working
 
 
 def rest(address: str, *keys: str, namespace: str = "default") -> None:
