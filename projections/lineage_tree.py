@@ -1,7 +1,5 @@
 """Builds the tree of a lineage: its boundaries, their status, and what their summaries cover."""
 
-import re
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -23,11 +21,6 @@ from ..domain.ranges import Ranges
 from ..domain.token_estimate import PromptSizeChange
 from .block_statuses import collect_boundaries
 
-_PHRASE_WORDS = 4
-"""A run of words that two summaries hardly share by chance."""
-_WORD = re.compile(r"\w+")
-
-Phrase = tuple[str, ...]
 FirstCallFinder = Callable[[BoundaryActivated], int | None]
 """Returns the number of the first call that was sent the activated view; None if there was none."""
 
@@ -60,8 +53,6 @@ class BoundaryNode:
     new_blocks: Ranges
     inherited_blocks: Ranges
     """The blocks that had left earlier and that this summary covers too."""
-    word_origins: Mapping[int, int]
-    """The number of the summary's phrases by the boundary that had them first, itself included."""
     served_from: int | None
     """The position from which views begin at it; None if it was never served."""
     first_call: int | None
@@ -134,34 +125,24 @@ class LineageTree:
         """Return the boundary's number among the lineage's compactions, from 1 on."""
         return self.nodes.index(self.find_node(number)) + 1
 
-    def list_path(self, number: int | None = None) -> list[BoundaryNode]:
-        """Return a boundary and those beneath it, oldest first; by default the served one."""
-        found: list[BoundaryNode] = []
-        at = self.served if number is None else number
-        while at:
-            found.append(self.find_node(at))
-            at = found[-1].previous or 0
-        return found[::-1]
-
     def list_children(self, number: int) -> list[BoundaryNode]:
         """Return the boundaries directly above one; 0 is the whole log."""
         return [node for node in self.nodes if (node.previous or 0) == number]
 
-    def list_summarized_blocks(self, number: int | None = None) -> list[SummarizedBlocks]:
-        """Return which boundary removed each block, and which summary covers it now.
+    def list_summarized_blocks(self) -> list[SummarizedBlocks]:
+        """Return which boundary removed each block, and that the served summary covers it now.
 
-        By default as of the served boundary; each block is in exactly one entry.
+        Each block is in exactly one entry.
         """
-        path = self.list_path(number)
-        if not path:
-            return []
-        live = path[-1]
-        rest, found = live.covers, list[SummarizedBlocks]()
-        for node in reversed(path):
-            left = rest & node.new_blocks if node is not path[0] else rest
+        found: list[SummarizedBlocks] = []
+        at, rest = self.served, self.find_node(self.served).covers if self.served else Ranges()
+        while at:
+            node = self.find_node(at)
+            left = rest & node.new_blocks if node.previous else rest
             if left:
-                found.append(SummarizedBlocks(left, node.number, live.number))
+                found.append(SummarizedBlocks(left, at, self.served))
             rest -= left
+            at = node.previous or 0
         return found[::-1]
 
 
@@ -218,14 +199,10 @@ def grow_tree(
             return BoundaryStatus.DROPPED
         return BoundaryStatus.PREPARED if number == prepared else BoundaryStatus.OVERTAKEN
 
-    origins: dict[int, Mapping[Phrase, int]] = {0: {}}
     nodes: list[BoundaryNode] = []
     for number, (boundary, summary) in boundaries.items():
         previous = boundary.previous or 0
         before = boundaries[previous][1] if previous else None
-        words = origins[number] = (
-            trace_phrases(number, summary.text, origins[previous]) if summary else origins[previous]
-        )
         covers = summary.covers if summary else Ranges()
         inherited = covers & before.covers if before else Ranges()
         activation = activated.get(number)
@@ -237,7 +214,6 @@ def grow_tree(
                 status=find_status(number),
                 new_blocks=covers - inherited,
                 inherited_blocks=inherited,
-                word_origins=dict(sorted(Counter(words.values()).items())) if summary else {},
                 served_from=activation.effective_from if activation else None,
                 first_call=first_call(activation) if activation else None,
                 sizes=sizes[number],
@@ -254,15 +230,3 @@ def grow_tree(
         version=decisions[-1].originator_version if decisions else 0,
         continued_lineage=continued if continued != lineage else None,
     )
-
-
-def trace_phrases(boundary: int, text: str, known: Mapping[Phrase, int]) -> dict[Phrase, int]:
-    """Return the phrases of a summary, each with the boundary whose summary contained it first.
-
-    `known` are those of the summary that it was written from. A phrase is a run of words in lower
-    case; a shorter text is one phrase.
-    """
-    words = [word.casefold() for word in _WORD.findall(text)]
-    last = max(1, len(words) - _PHRASE_WORDS + 1) if words else 0
-    phrases = (tuple(words[at : at + _PHRASE_WORDS]) for at in range(last))
-    return {phrase: known.get(phrase, boundary) for phrase in phrases}

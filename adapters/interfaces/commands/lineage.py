@@ -75,7 +75,6 @@ def _node_to_json(node: BoundaryNode, number: int) -> dict[str, Any]:
         "split_turn": boundary.split_turn.turn if boundary.split_turn else None,
         **pick(node, "served_from first_call"),
         **pick(summary, "summariser=summarizer model cost_usd summary_tokens=tokens summary=text"),
-        "words": {str(origin): phrases for origin, phrases in node.word_origins.items()},
     }
 
 
@@ -135,20 +134,12 @@ def _node_lines(tree: LineageTree, node: BoundaryNode, *, full: bool) -> Iterato
         f"{tree.find_compaction_number(node.number)} [{_format_standing(node)}] {boundary.trigger},"
         f" {boundary.policy}, {when:%Y-%m-%d %H:%M}{inherited}"
     )
-    # The share of the summary that repeats earlier ones.
-    every = sum(node.word_origins.values())
-    origins = {
-        f"of compaction {tree.find_compaction_number(number)}": f"{phrases / every:.0%}"
-        for number, phrases in node.word_origins.items()
-        if number != node.number
-    }
     shown = {
         "size": str(node.sizes),
         **pick(summary, "summary_tokens=tokens by=summarizer model"),
         **pick(node, "took_out=new_blocks takes_over=inherited_blocks"),
         **pick(boundary, "hidden pinned"),
         "results_shortened": len(boundary.trims) or None,
-        "words": origins,
     }
     for label, text in list_fields(shown):
         yield f"   {label} {text}"
