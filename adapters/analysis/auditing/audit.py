@@ -20,7 +20,7 @@ from ....projections.audit_entries import (
     place_decisions,
 )
 from ....projections.block_statuses import StatusIndex, ViewEpoch, list_view_epochs
-from ....projections.replay.recorded_calls import RecordedCall
+from ....projections.replay.recording import RecordedCall
 from ....projections.view_content import Coordinate, RecordedEvent
 from ...runtime.sessions.block_lookup import make_recalled
 from ...runtime.sessions.stored_session import StoredSession
