@@ -22,7 +22,7 @@ from .history_view import HistoryView
 from .read_models.timestamps import get_event_block
 from .rendering.catalog import RENDERERS_BY_LABEL, render_view
 from .rendering.sendable import JsonObject
-from .replay.recorded_calls import RecordedCall
+from .replay.recording import RecordedCall
 
 
 class RequestProof(StrEnum):

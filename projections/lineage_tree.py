@@ -125,34 +125,24 @@ class LineageTree:
         """Return the boundary's number among the lineage's compactions, from 1 on."""
         return self.nodes.index(self.find_node(number)) + 1
 
-    def list_path(self, number: int | None = None) -> list[BoundaryNode]:
-        """Return a boundary and those beneath it, oldest first; by default the served one."""
-        found: list[BoundaryNode] = []
-        at = self.served if number is None else number
-        while at:
-            found.append(self.find_node(at))
-            at = found[-1].previous or 0
-        return found[::-1]
-
     def list_children(self, number: int) -> list[BoundaryNode]:
         """Return the boundaries directly above one; 0 is the whole log."""
         return [node for node in self.nodes if (node.previous or 0) == number]
 
-    def list_summarized_blocks(self, number: int | None = None) -> list[SummarizedBlocks]:
-        """Return which boundary removed each block, and which summary covers it now.
+    def list_summarized_blocks(self) -> list[SummarizedBlocks]:
+        """Return which boundary removed each block, and that the served summary covers it now.
 
-        By default as of the served boundary; each block is in exactly one entry.
+        Each block is in exactly one entry.
         """
-        path = self.list_path(number)
-        if not path:
-            return []
-        live = path[-1]
-        rest, found = live.covers, list[SummarizedBlocks]()
-        for node in reversed(path):
-            left = rest & node.new_blocks if node is not path[0] else rest
+        found: list[SummarizedBlocks] = []
+        at, rest = self.served, self.find_node(self.served).covers if self.served else Ranges()
+        while at:
+            node = self.find_node(at)
+            left = rest & node.new_blocks if node.previous else rest
             if left:
-                found.append(SummarizedBlocks(left, node.number, live.number))
+                found.append(SummarizedBlocks(left, at, self.served))
             rest -= left
+            at = node.previous or 0
         return found[::-1]
 
 

@@ -14,7 +14,7 @@ from ..domain.digest import build_digest
 from ..domain.errors import NothingToCompactError, PolicyFailedError
 from ..domain.item import Item
 from ..domain.plan_repairs import SUMMARY_DIVISOR, explain_no_gain
-from ..domain.pricing import describe_pricing
+from ..domain.pricing import format_dollars
 from ..domain.ranges import Ranges
 from ..domain.session_events import BlockAppended
 from ..domain.settlement import (
@@ -281,5 +281,6 @@ def _check_price(planned: PlannedCompaction, terms: CompactionTerms) -> None:
     if pricing.is_worthwhile() is False:
         raise NothingToCompactError(
             f"a compaction would not pay for itself in {terms.expected_calls} calls: "
-            f"{'; '.join(describe_pricing(pricing))}"
+            f"it would save {format_dollars(pricing.saved_usd or 0.0)}, "
+            f"and cost {format_dollars(pricing.cost_usd or 0.0)}"
         )

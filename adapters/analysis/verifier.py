@@ -10,7 +10,7 @@ from ...domain.compaction_events import CompactBoundary
 from ...domain.ranges import Ranges
 from ...domain.session_events import BlockEvent, BlocksRetracted, ModelCalled
 from ...projections.block_statuses import collect_boundaries
-from ...projections.replay.recorded_calls import RecordedCall
+from ...projections.replay.recording import RecordedCall
 from ...projections.view_content import RecordedEvent, find_parted_pairs
 from ..runtime.sessions.session_store import SessionStore
 from ..runtime.sessions.stored_session import StoredSession

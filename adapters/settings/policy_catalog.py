@@ -1,6 +1,6 @@
 """Finds policies by name: cutbank's own, and those of installed packages."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import TYPE_CHECKING, Any
@@ -51,23 +51,23 @@ def find_policy_class(name: str) -> type[Policy]:
     """Return the policy of that name or alias; load packages only for names that are not ours."""
     if own := POLICIES.get(ALIASES.get(name, name)):
         return own
-    known = list_policies()
-    found = next((one for one in known.values() if name in _policy_names(one)), None)
-    if found is not None:
+    if found := list_policy_names().get(name):
         return found
     for brought in list_unusable():
         if brought.entry == name:
             raise InvalidSettingError(f"{brought}")
-    raise make_unknown_policy_error(name, known, *map(str, list_unusable()))
+    raise make_unknown_policy_error(name, list_policies(), *map(str, list_unusable()))
 
 
 def list_policies() -> Mapping[str, type[Policy]]:
     return POLICIES | {one.policy.name: one.policy for one in list_package_policies() if one.policy}
 
 
-def list_policy_names() -> list[str]:
+def list_policy_names() -> dict[str, type[Policy]]:
+    """Return each policy by its name and by its alias."""
     known = list_policies().values()
-    return [one.name for one in known] + [alias for one in known if (alias := find_alias(one))]
+    aliases = {alias: one for one in known if (alias := find_alias(one))}
+    return {one.name: one for one in known} | aliases
 
 
 def find_package(policy: type[Policy]) -> str | None:
@@ -100,18 +100,12 @@ def _load(point: "EntryPoint") -> PackagePolicy:
         return replace(found, problem=f"it cannot be loaded: {_in_one_line(error)}")
     if not faults and policy.name != point.name:
         faults = [f"it calls itself {policy.name!r}; name its entry point so"]
-    for word in () if faults else _policy_names(policy):
+    for word in () if faults else filter(None, (policy.name, find_alias(policy))):
         if word in POLICIES or word in ALIASES:
             faults.append(f"{word!r} is a name of cutbank's own {ALIASES.get(word, word)}")
     if faults:
         return replace(found, problem="; ".join(faults))
     return replace(found, policy=policy)
-
-
-def _policy_names(policy: type[Policy]) -> Iterator[str]:
-    yield policy.name
-    if alias := find_alias(policy):
-        yield alias
 
 
 def _package_name(point: "EntryPoint") -> str:

@@ -35,8 +35,7 @@ from ..planned_compaction import (
     reuse_summary,
 )
 from ..view_content import get_system_prompt
-from .recorded_calls import RecordedCall
-from .recording import Recording, SessionTime
+from .recording import RecordedCall, Recording, SessionTime
 from .replay import FutileCompaction, ReplayCompaction, ReplayDecision
 from .replay_fold import ReplayFold
 

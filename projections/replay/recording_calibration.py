@@ -16,8 +16,7 @@ from ...domain.token_estimate import CHARS_PER_TOKEN
 from ..context_usage import ContextUsageTracker
 from ..history_view import HistoryFold
 from ..view_content import RecordedEvent, estimate_system_and_tools
-from .recorded_calls import RecordedCall
-from .recording import Recording, RecordingCalibration
+from .recording import RecordedCall, Recording, RecordingCalibration
 from .replay import RecordedDecider, replay_recording
 from .replay_fold import ReplayFold
 

@@ -18,8 +18,7 @@ from ...domain.fidelity.rows import ViewSegment
 from ...domain.ranges import Ranges
 from ..block_statuses import collect_boundaries
 from ..history_view import HistoryView
-from .recorded_calls import RecordedCall
-from .recording import Recording
+from .recording import RecordedCall, Recording
 from .replay_fold import ReplayFold
 
 

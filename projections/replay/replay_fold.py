@@ -29,8 +29,7 @@ from ..view_content import (
     encode_text,
     estimate_system_and_tools,
 )
-from .recorded_calls import RecordedCall
-from .recording import Recording
+from .recording import RecordedCall, Recording
 
 _REQUEST_EVENTS = (SystemPromptSet, ToolsSet, RequestSettingsSet)
 _ITEM_CHANGING_EVENTS = frozenset(

@@ -1,11 +1,9 @@
 """Reads the whole history of a session in order: blocks with their status, calls and decisions."""
 
-from bisect import bisect_left, bisect_right
 from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import cache, cached_property
-from operator import attrgetter
 
 from ....domain.compaction import MAIN_LINEAGE
 from ....domain.errors import InvalidPositionError, NotFoundError
@@ -22,7 +20,7 @@ from ....projections.audit_entries import (
     place_decisions,
 )
 from ....projections.block_statuses import StatusIndex, ViewEpoch, list_view_epochs
-from ....projections.replay.recorded_calls import RecordedCall
+from ....projections.replay.recording import RecordedCall
 from ....projections.view_content import Coordinate, RecordedEvent
 from ...runtime.sessions.block_lookup import make_recalled
 from ...runtime.sessions.stored_session import StoredSession
@@ -114,7 +112,11 @@ class Audit:
     def _read_entries(self, first: int, last: int) -> Iterator[AuditEntry]:
         placed = place_decisions(self.decisions, self.position)
         decisions = deque(one for one in placed if first <= one.position <= last)
-        calls = deque(self._list_calls(first, last))
+        calls = deque(
+            call
+            for call in self.calls
+            if first <= call.last_seen_position <= last and self._is_included(call)
+        )
         views = SentViews(self._store, self.session.namespace, self.session.key)
         for begin in range(first, last + 1, _PAGE_EVENTS):
             page = Ranges.span(begin, min(last, begin + _PAGE_EVENTS - 1))
@@ -158,13 +160,6 @@ class Audit:
     def _is_included(self, call: RecordedCall) -> bool:
         """Return whether the log held any part of the call at the coordinate."""
         return max(call.last_seen_position, call.first_position) <= self.position
-
-    def _list_calls(self, first: int, last: int) -> list[RecordedCall]:
-        """Return the calls whose newest visible position is in this range."""
-        place = attrgetter("last_seen_position")
-        begin = bisect_left(self.calls, first, key=place)
-        end = bisect_right(self.calls, last, key=place)
-        return list(filter(self._is_included, self.calls[begin:end]))
 
 
 def audit(

@@ -12,8 +12,7 @@ from ....domain.event import Event
 from ....domain.models import ModelFacts
 from ....domain.session_events import ModelCalled
 from ....projections.read_models.timestamps import find_event_time
-from ....projections.replay.recorded_calls import RecordedCall
-from ....projections.replay.recording import Recording, SessionTime
+from ....projections.replay.recording import RecordedCall, Recording, SessionTime
 from ...models.context_limits import find_facts
 from ...runtime.sessions.stored_session import StoredSession
 from ...settings.settings import Settings

@@ -15,8 +15,7 @@ from ....domain.errors import ConflictError, InvalidSettingError
 from ....domain.event import Event
 from ....domain.ranges import Ranges
 from ....domain.session_events import BlockAppended, ModelCalled, ToolCalled
-from ....projections.replay.recorded_calls import CallCounter, RecordedCall
-from ....projections.replay.recording import Recording
+from ....projections.replay.recording import CallCounter, RecordedCall, Recording
 from ....projections.replay.recording_calibration import calibrate_recording
 from ....projections.view_content import RecordedEvent
 from ...runtime.sessions.stored_session import StoredSession
@@ -120,22 +119,17 @@ def check_new_lineage(session: StoredSession, lineage: str) -> None:
     check_lineage_syntax(lineage)
 
 
-def store_lineage(session: StoredSession, lineage: str, decisions: Sequence[Event]) -> None:
-    """Store the decisions of a replay as a new lineage, all of them or none.
+def store_decisions(session: StoredSession, lineage: str, decisions: Sequence[Event]) -> None:
+    """Append decisions to a lineage, all of them or none.
 
-    Raises ConflictError if another process has begun one of that name meanwhile.
+    Raises ConflictError if another process has stored other ones meanwhile.
     """
+    events = session.log.events
     try:
-        save_decisions(session, lineage, decisions)
+        with events.lock_streams(derive_lineage_id(session.namespace, session.key, lineage)):
+            events.save(*decisions)
     except IntegrityError:
         raise _make_conflict(session, lineage) from None
-
-
-def save_decisions(session: StoredSession, lineage: str, decisions: Sequence[Event]) -> None:
-    """Append decisions to a lineage. Raises IntegrityError if it has other ones by now."""
-    events = session.log.events
-    with events.lock_streams(derive_lineage_id(session.namespace, session.key, lineage)):
-        events.save(*decisions)
 
 
 def _make_conflict(session: StoredSession, lineage: str) -> ConflictError:

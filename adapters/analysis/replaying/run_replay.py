@@ -23,7 +23,7 @@ from ...runtime.sessions.stored_session import StoredSession
 from ...storage.event_log.storage_errors import translate_storage_errors
 from .cached_summaries import CachedSummaries
 from .deciders import SummaryOptions, make_decider
-from .recordings import check_new_lineage, read_calibrated, store_lineage
+from .recordings import check_new_lineage, read_calibrated, store_decisions
 
 
 @dataclass(frozen=True)
@@ -153,7 +153,7 @@ def replay(
         if kept:
             kept.check_missing()
         if lineage is not None and isinstance(decider, PolicyDecider):
-            store_lineage(session, lineage, decider.events)
+            store_decisions(session, lineage, decider.events)
     return Replay(
         session=session.key,
         namespace=session.namespace,

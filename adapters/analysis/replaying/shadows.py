@@ -6,17 +6,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from threading import Condition, Thread, current_thread
 
-from eventsourcing.persistence import IntegrityError
-
 from ....domain.compaction import CompactionState
 from ....domain.compaction_terms import CompactionTerms
-from ....domain.errors import InvalidSettingError
+from ....domain.errors import ConflictError, InvalidSettingError
 from ....domain.hooks import CompactionEventKind
 from ....domain.policies.policy import Policy
 from ....domain.ranges import Ranges
 from ....projections.block_statuses import collect_boundaries
 from ....projections.replay.policy_decider import PolicyDecider
-from ....projections.replay.recorded_calls import RecordedCall
+from ....projections.replay.recording import RecordedCall
 from ....projections.replay.replay_fold import ReplayFold
 from ....projections.view_content import RecordedEvent
 from ...runtime.compaction.event_sink import CompactionEventSink
@@ -25,7 +23,7 @@ from ...runtime.sessions.session_log import SessionLog
 from ...runtime.sessions.store_context import StoreContext
 from ...runtime.sessions.stored_session import StoredSession
 from ...settings.policy_catalog import get_policy
-from .recordings import SHADOW_PREFIX, make_recording, read_decisions, save_decisions
+from .recordings import SHADOW_PREFIX, make_recording, read_decisions, store_decisions
 
 _STOP_TIMEOUT_S = 5.0
 """Seconds that closing a store waits for a decision."""
@@ -63,8 +61,8 @@ class Shadow:
         decisions, decider.events = decider.events, []
         if decisions:
             try:
-                save_decisions(session, self.lineage, decisions)
-            except IntegrityError:
+                store_decisions(session, self.lineage, decisions)
+            except ConflictError:
                 # Another process was first: continue from its position.
                 self._going = None
 

@@ -3,7 +3,6 @@
 `append --blocks` reads what `show` and `recall` write.
 """
 
-import json
 import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -39,7 +38,7 @@ FindNewest = Callable[[int], int]
 
 _NUMBER = r"#?[0-9]{1,15}"
 _POINT = re.compile(rf"(?P<number>{_NUMBER})|last(?:-(?P<back>[0-9]{{1,9}}))?", re.IGNORECASE)
-_RANGE = re.compile(rf"(?P<first>{_NUMBER})-(?P<last>{_NUMBER})")
+_RANGE = re.compile(rf"({_NUMBER})-({_NUMBER})")
 _SEPARATOR = re.compile(r"[\s,]+")
 
 
@@ -50,9 +49,13 @@ def parse_handles(words: Iterable[str], newest: FindNewest) -> Ranges:
     handles that cutbank prints are accepted.
     """
     named = Ranges()
-    for word in words:
-        for part in filter(None, _SEPARATOR.split(word)):
-            named |= _parse_range(part, newest)
+    for part in filter(None, _SEPARATOR.split(" ".join(words))):
+        dashed = _RANGE.fullmatch(part)
+        ends = dashed.groups() if dashed else part.split("..", maxsplit=1)
+        first, last = (parse_handle(end, newest) for end in (ends[0], ends[-1]))
+        if first > last:
+            raise InvalidPositionError(f"{part!r} ends before it begins: write {last}-{first}")
+        named |= Ranges.span(first, last)
     if not named:
         raise InvalidPositionError("no handle was given: write 12, 3-9 or last")
     return named
@@ -62,32 +65,15 @@ def parse_handle(word: str, newest: FindNewest) -> int:
     found = _POINT.fullmatch(word.strip())
     if found is None:
         raise InvalidPositionError(f"{word!r} is not a handle: write 12, '#12', last or last-3")
-    if found["number"]:
-        return _parse_positive(found["number"])
-    return newest(int(found["back"] or 0))
+    if not found["number"]:
+        return newest(int(found["back"] or 0))
+    if (position := int(found["number"].removeprefix("#"))) < 1:
+        raise InvalidPositionError("handles begin at #1")
+    return position
 
 
 def find_position(session: StoredSession, word: str) -> int:
     return parse_handle(word, lambda back: BlockLog(session).find_newest(back))
-
-
-def _parse_range(part: str, newest: FindNewest) -> Ranges:
-    if dashed := _RANGE.fullmatch(part):
-        first, last = _parse_positive(dashed["first"]), _parse_positive(dashed["last"])
-    elif ".." in part:
-        first, last = (parse_handle(end, newest) for end in part.split("..", maxsplit=1))
-    else:
-        first = last = parse_handle(part, newest)
-    if first > last:
-        raise InvalidPositionError(f"{part!r} ends before it begins: write {last}-{first}")
-    return Ranges.span(first, last)
-
-
-def _parse_positive(number: str) -> int:
-    found = int(number.removeprefix("#"))
-    if found < 1:
-        raise InvalidPositionError("handles begin at #1")
-    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,19 +170,8 @@ def placed_to_json(one: LoggedBlock | RecalledBlock) -> dict[str, Any]:
     }
 
 
-def parse_json(text: str, where: str) -> Any:
-    """Parse a JSON text; error messages call it `where`."""
-    try:
-        return json.loads(text)
-    except ValueError as error:
-        raise InvalidSettingError(f"{where} is not JSON: {error}") from None
-    except RecursionError:
-        raise InvalidSettingError(f"{where} is nested too deeply") from None
-
-
-def parse_blocks(text: str, where: str) -> list[AnyBlock]:
-    """Parse a JSON list of blocks; error messages call it `where`."""
-    entries = parse_json(text, where)
+def parse_blocks(entries: Any, where: str) -> list[AnyBlock]:
+    """Validate a list of blocks; error messages call it `where`."""
     if not isinstance(entries, list) or not entries:
         raise InvalidSettingError(f"{where} must hold a JSON list of blocks, and at least one")
     return [

@@ -19,12 +19,13 @@ from ....domain.errors import (
     NothingToCompactError,
     RejectedSummaryError,
 )
-from .printing import escape_unencodable, print_answer, print_error, print_json, print_text
+from .printing import escape_unencodable, print_error, print_json, print_text
 from .verbs import (
     AS_JSON,
     DATABASE,
     NAMESPACE,
     SETTINGS_FILE,
+    Answer,
     Invocation,
     NegativeAnswerError,
     Program,
@@ -67,7 +68,7 @@ def print_version(context: typer.Context, asked: bool) -> None:
         number = version("cutbank")
     except PackageNotFoundError:
         number = "of a checkout that is not installed"
-    print_answer(context.obj.as_json, {"version": number}, f"cutbank {number}")
+    Answer({"version": number}, f"cutbank {number}").print(as_json=context.obj.as_json)
     raise typer.Exit(EXIT_DONE)
 
 
@@ -120,10 +121,10 @@ def _run(words: list[str]) -> int:
     try:
         # Not `app()`, which draws boxes around errors and swallows interrupts.
         program = get_command(app)
-        if shell := os.environ.get(COMPLETION_VARIABLE):
-            from .completion import run_completion  # noqa: PLC0415 - verbs without policies are fast
-
-            run_completion(program, shell)
+        if COMPLETION_VARIABLE in os.environ:
+            # Descriptions wrap at this width; fish would take each line for a word.
+            os.environ["COLUMNS"] = "1000"
+            program.main([], prog_name="cutbank")
         with program.make_context("cutbank", list(words), obj=asked) as context:
             program.invoke(context)
     except typer.Exit as done:

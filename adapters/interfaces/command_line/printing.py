@@ -63,29 +63,22 @@ def _wrap_line(line: str) -> list[str]:
     label = _LABEL.match(line)
     cells = len(label[0]) if label else len(line) - len(line.lstrip()) + 2
     indent = " " * min(cells, width // 2)
-    return list(wrap_cells(line, width, indent, splits_words=False)) or [line]
+    return list(_wrap_cells(line, width, indent, splits_words=False)) or [line]
 
 
 def print_json(document: Any) -> None:
     sys.stdout.write(_encode_json(document, indent=2 if sys.stdout.isatty() else None) + "\n")
 
 
-def print_answer(as_json: bool, document: Any, *lines: str) -> None:
-    if as_json:
-        print_json(document)
-    else:
-        print_lines(lines)
-
-
-def print_lines(lines: Iterable[str]) -> None:
-    for line in lines:
-        print_text(line)
-
-
 def pick(value: object, names: str) -> dict[str, Any]:
-    """Return attributes by their names in JSON, in this order: `lineage at=coordinate.position`."""
+    """Return attributes by their names in JSON, in this order: `lineage at=coordinate.position`.
+
+    All are None if there is no value.
+    """
     words = (name.rpartition("=") for name in names.split())
-    return {name or path: attrgetter(path)(value) for name, _, path in words}
+    return {
+        name or path: None if value is None else attrgetter(path)(value) for name, _, path in words
+    }
 
 
 def print_json_line(document: Any) -> None:
@@ -118,12 +111,12 @@ def _escape_match(found: re.Match[str]) -> str:
     return "".join(f"\\u{units[at]:02x}{units[at + 1]:02x}" for at in range(0, len(units), 2))
 
 
-def print_brief(top: str, text: str) -> None:
-    """Print a heading, and as much of the text as fits into its line."""
-    print_text(f"{top}  {clip_text(text, max(20, get_width() - len(top) - 2))}".rstrip())
-
-
-def print_block(top: str, pieces: Iterable[str]) -> None:
+def print_block(top: str, pieces: Iterable[str], *, brief: bool = False) -> None:
+    """Print a heading and a text; `brief` prints as much of the text as fits into one line."""
+    if brief:
+        text = "\n".join(pieces)
+        print_text(f"{top}  {clip_text(text, max(20, get_width() - len(top) - 2))}".rstrip())
+        return
     print_text(top, bold=True)
     for piece in pieces:
         for line in escape_controls(piece).split("\n"):
@@ -139,37 +132,47 @@ def print_error(text: str) -> None:
     sys.stderr.write(f"cutbank: {' '.join(escape_controls(text).split())}\n")
 
 
-def print_table(headings: Sequence[str], rows: Iterable[Sequence[str | int]]) -> None:
-    """Print columns, numbers right-aligned; in a pipe, separate values by tabs.
+def print_rows(
+    rows: Sequence[Mapping[str, object]], title: str = "", most: int | None = None, hint: str = ""
+) -> None:
+    """Print the first rows as a table, and the number of the others; nothing without rows.
 
-    On a narrow terminal, columns of text are shortened. If that is not enough, each row becomes a
-    paragraph with a line for each value.
+    The keys of the first row are the headings; numbers are right-aligned. In a pipe, tabs separate
+    the values. On a terminal, empty columns are left out, and columns of text are shortened; if
+    that is not enough, each row becomes a paragraph with a line for each value.
     """
-    cells = [
-        [
-            f"{cell:,}" if isinstance(cell, int) else " ".join(escape_controls(cell).split())
-            for cell in row
-        ]
-        for row in rows
-    ]
-    if not sys.stdout.isatty():
-        print_lines("\t".join(row) for row in ([*headings], *cells))
+    if not rows:
         return
+    if title:
+        print_text()
+        print_text(title, bold=True)
+    cells = [[" ".join(format_value(value).split()) for value in row.values()] for row in rows]
+    table = [list(map(str, rows[0])), *cells[:most]]
+    if sys.stdout.isatty():
+        _print_table([column for column in zip(*table, strict=True) if any(column[1:])])
+    else:
+        print_text("\n".join(map("\t".join, table)))
+    print_more(len(rows), most, hint)
+
+
+def _print_table(columns: Sequence[Sequence[str]]) -> None:
     # Only a table on a terminal needs rich, a slow import.
     from rich.cells import cell_len, set_cell_size  # noqa: PLC0415 - start-up time
 
-    columns = list(zip(headings, *cells, strict=True))
+    columns = [list(map(escape_controls, column)) for column in columns]
     widths = [max(map(cell_len, column)) for column in columns]
     is_number = [all(map(_NUMBER.fullmatch, column[1:])) for column in columns]
-    over = sum(widths) + len(COLUMN_GAP) * (len(widths) - 1) - get_width()
-    for _ in range(over):
+    headings, *rows = zip(*columns, strict=True)
+    for _ in range(sum(widths) + len(COLUMN_GAP) * (len(widths) - 1) - get_width()):
         least = [MIN_COLUMN_CELLS if at else MIN_NAME_CELLS for at in range(len(widths))]
         long = [at for at in range(len(widths)) if widths[at] > least[at] and not is_number[at]]
         if not long:
-            _print_paragraphs(headings, cells)
+            for values in rows:
+                print_text()
+                print_fields(zip(headings, values, strict=True))
             return
         widths[max(long, key=widths.__getitem__)] -= 1
-    for number, row in enumerate([headings, *cells]):
+    for number, row in enumerate([headings, *rows]):
         fitted = []
         for text, width, right in zip(row, widths, is_number, strict=True):
             if cell_len(text) > width:
@@ -180,47 +183,33 @@ def print_table(headings: Sequence[str], rows: Iterable[Sequence[str | int]]) ->
         print_text(COLUMN_GAP.join(fitted).rstrip(), **({} if number else {"bold": True}))
 
 
-def print_rows(
-    rows: Sequence[Mapping[str, object]], title: str = "", most: int | None = None, hint: str = ""
-) -> None:
-    """Print the first rows as a table, and the number of the others; nothing without rows.
-
-    The keys of the first row are the headings. On a terminal, empty columns are left out.
-    """
-    if not rows:
-        return
-    if title:
-        print_text()
-        print_text(title, bold=True)
-    cells = [[_format_cell(value) for value in row.values()] for row in rows[:most]]
-    columns = list(zip(rows[0], *cells, strict=True))
-    if sys.stdout.isatty():
-        columns = [column for column in columns if any(cell != "" for cell in column[1:])]
-    headings, *shown = zip(*columns, strict=True)
-    print_table([str(heading) for heading in headings], shown)
-    print_more(len(rows), most, hint)
-
-
-def _format_cell(value: object) -> str | int:
+def format_value(value: Any) -> str:
+    """Format a value of a JSON document for people, on one line; nothing for None and False."""
     match value:
         case None | False:
             return ""
         case True:
             return "yes"
         case int():
-            return value
+            return f"{value:,}"
         case float():
             return f"{value:,.4g}"
         case datetime():
             return format_time(value)
+        case Mapping():
+            return ", ".join(f"{label} {text}" for label, text in list_fields(value))
+        case list() | tuple():
+            return "; ".join(filter(None, map(format_value, value)))
         case _:
-            return str(value)
+            return format_handles(value) if hasattr(value, "runs") else str(value)
 
 
-def _print_paragraphs(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-    for name, *values in rows:
-        print_text()
-        print_fields([(headings[0], name), *zip(headings[1:], values, strict=True)])
+def list_fields(document: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield the label and the value of each entry of a JSON document that is not empty."""
+    for name, value in document.items():
+        is_cost = name.endswith("_usd") and value is not None
+        if text := format_usd(value) if is_cost else format_value(value):
+            yield name.removesuffix("_usd").replace("_", " "), text
 
 
 def print_fields(fields: Iterable[tuple[str, str]]) -> None:
@@ -229,7 +218,8 @@ def print_fields(fields: Iterable[tuple[str, str]]) -> None:
     cells = max([LABEL_CELLS - 1, *(len(label) for label, _ in known)]) + 1
     for label, value in known:
         line = f"{label:<{cells}}{value}"
-        print_lines(wrap_cells(line, get_width(), " " * cells) if sys.stdout.isatty() else [line])
+        for part in _wrap_cells(line, get_width(), " " * cells) if sys.stdout.isatty() else [line]:
+            print_text(part)
 
 
 def print_list(heading: str, lines: Sequence[str], most: int | None, hint: str = "") -> None:
@@ -255,12 +245,12 @@ def get_width() -> int:
     return shutil.get_terminal_size((100, 0)).columns if sys.stdout.isatty() else 100
 
 
-def wrap_cells(text: str, width: int, indent: str, *, splits_words: bool = True) -> Iterator[str]:
+def _wrap_cells(text: str, width: int, indent: str, *, splits_words: bool = True) -> Iterator[str]:
     """Yield lines of at most `width` cells, broken at spaces.
 
     A longer word is split, or left whole, as a path that somebody copies.
     """
-    from rich.cells import cell_len, chop_cells  # noqa: PLC0415 - as above
+    from rich.cells import cell_len, chop_cells  # noqa: PLC0415 - start-up time
 
     room = max(1, width - len(indent))
     line = ""
@@ -314,16 +304,13 @@ def format_short_cost(dollars: float, *, is_part: bool) -> str:
     return f"{format_usd(dollars)}{'+' * is_part}" if dollars or not is_part else "unknown"
 
 
-def format_short_tokens(tokens: int) -> str:
-    """Return three digits: `999`, `12.3k`, `4.57M`."""
-    if tokens < 1_000:
-        return str(tokens)
-    for unit, size in (("k", 1_000), ("M", 1_000_000), ("G", 1_000_000_000)):
-        number = tokens / size
-        if number < 999.5 or unit == "G":
-            digits = 2 if number < 9.995 else 1 if number < 99.95 else 0
-            return f"{number:,.{digits}f}{unit}"
-    raise AssertionError("the last unit takes all")
+def format_short_tokens(tokens: float) -> str:
+    """Return up to three digits: `999`, `12.3k`, `4.57M`."""
+    for unit in ("", "k", "M"):
+        if tokens < 999.5:
+            return f"{tokens:.3g}{unit}"
+        tokens /= 1_000
+    return f"{tokens:,.1f}G"
 
 
 def shorten_home(path: str) -> str:
@@ -352,9 +339,7 @@ def escape_unencodable() -> None:
 
 
 @contextmanager
-def show_progress(
-    what: str, *, in_bytes: bool = False, wanted: bool = True
-) -> "Iterator[ReportProgress | None]":
+def show_progress(what: str, *, wanted: bool = True) -> "Iterator[ReportProgress | None]":
     """Show a slow verb's progress on stderr; yield a function to report it and the total.
 
     Yields None without a terminal.
@@ -363,24 +348,12 @@ def show_progress(
         yield None
         return
 
-    from rich import progress as parts  # noqa: PLC0415 - start-up time
     from rich.console import Console  # noqa: PLC0415 - only a terminal pays for rich
+    from rich.progress import Progress  # noqa: PLC0415 - start-up time
 
-    amount = (
-        (parts.DownloadColumn(), parts.TransferSpeedColumn())
-        if in_bytes
-        else (parts.MofNCompleteColumn(),)
-    )
-    with parts.Progress(
-        parts.TextColumn("{task.description}"),
-        parts.BarColumn(),
-        *amount,
-        parts.TimeRemainingColumn(),
-        console=Console(file=sys.stderr, soft_wrap=True),
-        transient=True,
-        # Messages appear above the bar; in a pipe they are unchanged.
-        redirect_stdout=sys.stdout.isatty(),
-    ) as bar:
+    console = Console(file=sys.stderr, soft_wrap=True)
+    # Messages appear above the bar; in a pipe they are unchanged.
+    with Progress(console=console, transient=True, redirect_stdout=sys.stdout.isatty()) as bar:
         task = bar.add_task(what, total=None)
 
         def advance(done: int, total: int) -> None:

@@ -120,8 +120,8 @@ def session_to_json(session: StoredSession) -> dict[str, Any]:
     return {
         **name_to_json(session),
         **pick(info, "title project source"),
-        "parent": info.parent.key if info.parent else None,
-        "forked_from": info.forked_from.key if info.forked_from else None,
+        **pick(info.parent, "parent=key"),
+        **pick(info.forked_from, "forked_from=key"),
         "position": session.position,
         **pick(info.state, "turn blocks tokens"),
         "open_calls": len(info.state.open_calls),

@@ -11,6 +11,7 @@ from typer.core import TyperGroup
 from typer.main import get_command
 
 from ....domain.errors import CutbankError
+from .printing import print_json, print_text
 
 DATABASE_VARIABLE = "CUTBANK_DB"
 VERBS = {
@@ -83,6 +84,25 @@ SETTINGS_FILE = option(
 )
 
 
+class Answer:
+    """What a verb answers: `document` with --json, else `text`: lines, and functions that print."""
+
+    def __init__(
+        self, document: Any, *text: str | Callable[[], None], is_good: bool = True
+    ) -> None:
+        self.document, self.text, self.is_good = document, text, is_good
+
+    def print(self, *, as_json: bool) -> None:
+        """Print the answer; raise typer.Exit(1) if it is not good."""
+        if as_json:
+            print_json(self.document)
+        else:
+            for part in self.text:
+                print_text(part) if isinstance(part, str) else part()
+        if not self.is_good:
+            raise typer.Exit(1)
+
+
 class NegativeAnswerError(CutbankError):
     """A negative answer to a correct request."""
 
@@ -106,8 +126,8 @@ class Invocation:
         )
 
 
-def add_shared_options(verb: Callable[..., None]) -> Callable[..., None]:
-    """Return a verb with its own parameters and the shared options, for typer."""
+def add_shared_options(verb: Callable[..., Answer | None]) -> Callable[..., None]:
+    """Return a verb with its own parameters and the shared options, for typer; print its answer."""
     context, *shared = inspect.signature(_shared_signature).parameters.values()
     own = list(inspect.signature(verb).parameters.values())[1:]
     # A verb's own version of an option replaces the shared one.
@@ -119,7 +139,9 @@ def add_shared_options(verb: Callable[..., None]) -> Callable[..., None]:
         given = {one.name: words.pop(one.name) for one in shared}
         if "namespace" in given:
             given["named"] = given.pop("namespace")
-        verb(context.obj.merge(Invocation(**given)), **words)
+        call = context.obj.merge(Invocation(**given))
+        if answer := verb(call, **words):
+            answer.print(as_json=call.as_json)
 
     parameters = [context, *own, *shared]
     run.__signature__ = inspect.Signature(  # type: ignore[attr-defined]

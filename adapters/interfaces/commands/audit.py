@@ -2,17 +2,19 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import typer
 
 from ....domain.blocks import UNSENT_KINDS, Block, ToolCall
+from ....domain.compaction import MAIN_LINEAGE
 from ....domain.compaction_events import CompactBoundary
 from ....domain.errors import InvalidSettingError
 from ....domain.event import Event, Record
-from ....domain.session_events import TurnStarted
+from ....domain.session_events import ModelCalled, TurnStarted
 from ....projections.audit_entries import (
     REFUTED_PROOFS,
     AuditedBlock,
@@ -21,17 +23,20 @@ from ....projections.audit_entries import (
     AuditedEvent,
     AuditEntry,
     RequestProof,
+    SentView,
     find_source_time,
 )
 from ....projections.read_models.timestamps import format_timestamp
 from ....projections.rendering.neutral import MESSAGE_ROLES
-from ...analysis.auditing.audit import Audit
+from ...analysis.auditing.audit import Audit, audit_call
 from ...analysis.auditing.audit import audit as audit_session
-from ..command_line.blocks import find_position, format_block_heading, list_marks
+from ...analysis.auditing.diffs import find_compaction_number
+from ...analysis.replaying.recordings import read_calls
+from ...runtime.sessions.stored_session import StoredSession
+from ..command_line.blocks import find_position, format_block_heading, list_marks, parse_handle
 from ..command_line.options import (
     HTML,
     LINEAGE,
-    LINEAGE_VERSION,
     PLACE,
     SESSION,
     write_session_page,
@@ -40,15 +45,22 @@ from ..command_line.printing import (
     INDENT,
     clip_text,
     format_count,
+    format_value,
     pick,
-    print_brief,
+    print_block,
+    print_json,
     print_json_story,
     print_text,
 )
 from ..command_line.sessions import open_call_session, session_to_json
-from ..command_line.verbs import Invocation, flag, option
-from ..command_line.views import check_format, format_coordinate, read_view_place
-from .audit_calls import call_to_json, find_call, print_call, print_call_summary
+from ..command_line.verbs import Answer, Invocation, flag, option
+from ..command_line.views import (
+    check_format,
+    format_coordinate,
+    format_place,
+    print_view,
+    read_view_place,
+)
 
 _JSON_TEXT_CHARACTERS, _TEXT_CHARACTERS = 160, 100
 """Characters of a block that an audit shows; `recall` returns all of it."""
@@ -72,29 +84,23 @@ def audit(
     end: str | None = option("--to HANDLE", "Where the story ends."),
     lineage: str = LINEAGE,
     at: str | None = PLACE,
-    lineage_version: int | None = LINEAGE_VERSION,
     form: str | None = option("--as FORMAT", "Say the call's request in another format."),
     brief: bool = flag("--brief", "One line for each thing."),
     html: Path | None = HTML,
     full: bool = flag("--full", "Of a page, all text."),
-) -> None:
+) -> Answer | None:
     """Tell what happened, and prove what models were sent."""
     if form is not None and number is None:
         raise InvalidSettingError("--as says one call's request: name the call with --call")
     check_format(form)
-    parts = (start, end, at, lineage_version)
-    if html is not None and any(part is not None for part in parts):
-        raise InvalidSettingError(
-            "--html shows a whole session: remove --from, --to, --at and --lineage-version"
-        )
+    if html is not None and (start or end or at):
+        raise InvalidSettingError("--html shows a whole session: remove --from, --to and --at")
     with open_call_session(call, session) as found:
         if number is not None:
-            others = (start, end, at, brief, html, full, lineage_version is not None)
-            if any(others) or lineage != "main":
+            if any((start, end, at, brief, html, full)) or lineage != MAIN_LINEAGE:
                 raise InvalidSettingError("--call shows one call: remove the other options")
-            print_call(call, found, find_call(found, number), form)
-            return
-        place = read_view_place(found, at, lineage, lineage_version)
+            return answer_call(found, find_call(found, number), form)
+        place = read_view_place(found, at, lineage)
         audited = audit_session(
             found, lineage=place.lineage, at=place.position, lineage_version=place.version
         )
@@ -103,16 +109,13 @@ def audit(
         )
         page = write_session_page(found, html, place.lineage, full=full)
         if page and not call.as_json:
-            print_text(f"wrote {page}")
-            return
+            return Answer(None, f"wrote {page}")
         proofs = Counter[RequestProof]()
         story = _count_proofs(audited.read_between(first or 1, last), proofs)
         if call.as_json:
-            ends = audited.coordinate
             head = {
                 **session_to_json(found),
-                "at": ends.position,
-                **pick(ends, "lineage lineage_version"),
+                **pick(audited.coordinate, "at=position lineage lineage_version"),
                 "boundary": audited.view_epochs[-1].number,
                 "calls": len(audited.calls),
                 "page": page,
@@ -125,6 +128,7 @@ def audit(
             print_text(f"\n{calls}{f': {counts}' if counts else ''}")
     if any(proofs[proof] for proof in REFUTED_PROOFS):
         raise typer.Exit(1)
+    return None
 
 
 def _count_proofs(
@@ -197,11 +201,9 @@ def _print_story(audit: Audit, story: Iterable[AuditEntry], *, brief: bool) -> N
             case AuditedBlock(block=block, time=time):
                 marks = _list_marks(entry, audit.compaction_numbers)
                 heading = format_block_heading(entry.position, block, marks, entry.tokens)
-                if brief:
-                    print_brief(heading, block.text)
-                else:
+                print_block(heading, [block.text] if brief else [], brief=brief)
+                if not brief:
                     when = f"{format_timestamp(time)}  " if time else ""
-                    print_text(heading, bold=True)
                     print_text(f"{INDENT}{when}{clip_text(block.text, _TEXT_CHARACTERS)}")
             case AuditedCall():
                 print_call_summary(entry, audit, brief=brief)
@@ -228,25 +230,112 @@ def _describe_event(event: Event, audit: Audit) -> str:
     if isinstance(event, CompactBoundary):
         version = event.originator_version
         parts = [f"compaction {numbers[version]}", str(audit.sizes[version])]
-    required = {name for name, field in type(event).model_fields.items() if field.is_required()}
     for name, value in event:
         if name in {"boundary", "to"}:
             compaction = f"compaction {numbers.get(value)}" if value else "all of the log"
             parts.append(f"to {compaction}" if name == "to" else compaction)
-        elif name not in _NOT_SHOWN and (value or name in required):
-            shown = clip_text(_format_value(value), _VALUE_CHARACTERS)
-            parts.append(f"{name.replace('_', ' ')} {shown}")
+        elif name not in _NOT_SHOWN and (text := _format_value(value)):
+            parts.append(f"{name.replace('_', ' ')} {clip_text(text, _VALUE_CHARACTERS)}")
     words = re.sub("(?<!^)(?=[A-Z])", " ", type(event).__name__).lower()
     return f"{words}: {', '.join(parts)}" if parts else words
 
 
 def _format_value(value: object) -> str:
-    match value:
-        case Record():
-            return " ".join(str(part) for _, part in value if part)
-        case dict():
-            return " ".join(f"{key}={part}" for key, part in value.items() if part is not None)
-        case tuple():
-            return str(len(value))
-        case _:
-            return str(value)
+    if isinstance(value, tuple):
+        return str(len(value)) if value else ""
+    return format_value(value.model_dump() if isinstance(value, Record) else value)
+
+
+_NUMBER = re.compile(r"[0-9]{1,15}")
+_REPORT_FIELDS = "call_id model usage cost_usd latency_s stop_reason renderer fingerprint"
+
+
+def find_call(session: StoredSession, word: str) -> AuditedCall:
+    """Return the call that a word names: `12` is the twelfth, `#12` the one at that handle."""
+    if word.strip().startswith("#"):
+        return audit_call(session, at=parse_handle(word, _fail_if_asked))
+    if word.strip().lower() == "last":
+        return audit_call(session, len(read_calls(session)))
+    if not _NUMBER.fullmatch(word.strip()):
+        raise InvalidSettingError(f"{word!r} is not a call: write 12, last, or '#12'")
+    return audit_call(session, int(word))
+
+
+def _fail_if_asked(_: int) -> int:
+    raise AssertionError("asked only where a word says `last`")
+
+
+def call_to_json(call: AuditedCall) -> dict[str, Any]:
+    """Return a call; the values of its record are null if there is none."""
+    reported, shown = call.reported, call.shown
+    report = pick(reported, _REPORT_FIELDS)
+    if reported and reported.usage:
+        report["usage"] = reported.usage.model_dump(mode="json")
+    when = find_source_time(reported) if reported else None
+    return {
+        "number": call.number,
+        "sees": call.last_seen_position,
+        "answer": list(call.answer),
+        **pick(reported, "recorded=originator_version"),
+        "when": format_timestamp(when) if when else None,
+        **report,
+        **pick(shown, "proof why"),
+        **pick(call, "lineage lineage_version"),
+        **pick(shown, "boundary blocks"),
+        **pick(call.size, "tokens tokens_basis=basis"),
+        "rebuilt": shown.fingerprint,
+    }
+
+
+def answer_call(session: StoredSession, call: AuditedCall, form: str | None) -> Answer:
+    document = {
+        "session": session.key,
+        **call_to_json(call),
+        "format": form or call.render_format,
+        "as_sent": call.is_exact and form in {None, call.render_format},
+        "body": call.request(form),
+    }
+    begins = call.shown.boundary
+    compaction = begins and find_compaction_number(session, begins, call.lineage)
+    text: list[str | Callable[[], None]] = [_describe_call(call, compaction)]
+    text += [*_report_lines(call.reported, call.answer), _describe_proof(call.shown)]
+    if call.view and form is None and not call.is_exact:
+        text += ["", partial(print_view, call.view)]
+    elif call.view:
+        as_sent = f", which was sent as {call.request_format}" if call.request_format else ""
+        as_sent = ", as it was sent" if document["as_sent"] else as_sent
+        text.append(f"the request in the format {document['format']}{as_sent}:")
+        text.append(partial(print_json, document["body"]))
+    return Answer(document, *text, is_good=not call.shown.is_refuted)
+
+
+def _describe_call(call: AuditedCall, compaction: int | None) -> str:
+    """Describe what a call saw: a view, which begins at a compaction if one is given."""
+    name = f"call {call.number}" if call.number else "the call"
+    at = format_place(call.lineage, call.lineage_version, call.last_seen_position)
+    begins = f", compaction {compaction}" if compaction else ""
+    return f"{name} saw {at}: {format_count(call.shown.blocks, 'block')}, {call.size}{begins}"
+
+
+def _describe_proof(shown: SentView) -> str:
+    return f"{shown.proof}" + (f": {shown.why}" if shown.why else "")
+
+
+def print_call_summary(call: AuditedCall, audit: Audit, *, brief: bool) -> None:
+    compaction = audit.number_compactions(call.lineage).get(call.shown.boundary or 0)
+    print_text(f"-- {_describe_call(call, compaction)}; {_describe_proof(call.shown)} --")
+    for line in () if brief else _report_lines(call.reported, call.answer):
+        print_text(INDENT + line)
+
+
+def _report_lines(reported: ModelCalled | None, answer: Iterable[int]) -> Iterator[str]:
+    written = " ".join(f"#{position}" for position in answer)
+    if written:
+        yield f"answered by {written}"
+    if reported is None:
+        yield "nothing was recorded of the call but its answer"
+        return
+    usage = reported.usage.model_dump() if reported.usage else {}
+    report = {"model": reported.model, **usage, **pick(reported, "cost_usd latency_s stop_reason")}
+    report |= {"sent_as": reported.renderer, "recorded_at": f"#{reported.originator_version}"}
+    yield format_value(report)

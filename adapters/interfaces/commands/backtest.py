@@ -3,13 +3,14 @@
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 import typer
 
-from ....domain.backtest.cell import BacktestResult, CellOutcome
+from ....domain.backtest.cell import CellOutcome
 from ....domain.errors import BacktestError, ExportError, InvalidSettingError, NotFoundError
 from ....domain.hooks import Progress
 from ...analysis.backtest.backtest import backtest as run_backtest
@@ -20,9 +21,11 @@ from ...runtime.sessions.store_context import Opening
 from ...runtime.sessions.stored_session import StoredSession
 from ...transcripts.reports import FileReport
 from ..command_line.completion import suggest_policies
-from ..command_line.printing import print_error, print_json, print_note, print_text, show_progress
+from ..command_line.options import parse_settings
+from ..command_line.printing import print_error, print_note, show_progress
 from ..command_line.sessions import find_session, open_call_store
-from ..command_line.verbs import Invocation, argument, flag, option
+from ..command_line.verbs import Answer, Invocation, argument, flag, option
+from .backtest_tables import print_backtest
 
 if TYPE_CHECKING:
     from ...settings.settings import Settings
@@ -70,7 +73,7 @@ def backtest(
     no_cache: bool = flag("--no-cache", "Measure all, and keep nothing."),
     timeout: float = option("--timeout S", "Seconds that one cell may take.", _DEFAULT_TIMEOUT_S),
     quiet: bool = flag("--quiet -q", "No progress."),
-) -> None:
+) -> Answer:
     """Compare policies by what they would have cost and lost.
 
     They are run over recorded sessions: at each call, what each would have sent. As in
@@ -115,33 +118,22 @@ def backtest(
             remark=print_note,
         )
     measured = measured.model_copy(update={"skipped": {**unread, **measured.skipped}})
-    _print_answer(call, measured, report)
-    if unread or any(cell.outcome is not CellOutcome.DONE for cell in measured.cells):
-        raise typer.Exit(1)
-
-
-def _print_answer(call: Invocation, measured: BacktestResult, report: Path | None) -> None:
-    """Print the answer first: it may have taken hours, and writing its report may fail."""
-    from .backtest_tables import print_backtest  # noqa: PLC0415 - rich takes its time
-
-    written: list[Path] = []
-    why = ""
+    is_good = not unread and all(cell.outcome is CellOutcome.DONE for cell in measured.cells)
+    answer = Answer(
+        measured.model_dump(mode="json"), partial(print_backtest, measured), is_good=is_good
+    )
     if report is not None:
         from ...analysis.backtest.report import write_report  # noqa: PLC0415 - the extra `backtest`
 
         try:
-            written = write_report(measured, report)
+            answer.text += tuple(f"written: {path}" for path in write_report(measured, report))
         except ExportError as error:
-            why = str(error)
-    if call.as_json:
-        print_json(measured.model_dump(mode="json"))
-    else:
-        print_backtest(measured)
-        for path in written:
-            print_text(f"written: {path}")
-    if why:
-        print_error(why)
-        raise typer.Exit(2)
+            # Print the answer first: it may have taken hours.
+            answer.is_good = True
+            answer.print(as_json=call.as_json)
+            print_error(str(error))
+            raise typer.Exit(2) from None
+    return answer
 
 
 @contextmanager
@@ -154,7 +146,7 @@ def _open_sessions(
     path = Path(target)
     if target != _ALL_SESSIONS and path.exists():
         with (
-            show_progress("importing", in_bytes=True, wanted=not quiet) as progress,
+            show_progress("importing", wanted=not quiet) as progress,
             import_temporarily(path, call.settings_file, progress) as (store, reports),
         ):
             unread = (one for one in reports if one.errors and not one.imported)
@@ -216,8 +208,6 @@ def _parse_number(option: str, word: str) -> int:
 def _parse_grid(given: list[str]) -> dict[str, list[str]]:
     values: dict[str, list[str]] = {}
     for text in given:
-        key, equals, tried = text.partition("=")
-        if not (key and equals):
-            raise InvalidSettingError(f"--set takes KEY=VALUE,..., not {text!r}")
+        ((key, tried),) = parse_settings([text]).items()
         values.setdefault(key, []).extend(_split_list("--set", tried))
     return values

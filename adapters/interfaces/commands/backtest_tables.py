@@ -127,22 +127,23 @@ def _failure_lines(measured: BacktestResult) -> Iterable[str]:
 
 def _remark_lines(measured: BacktestResult) -> Iterable[str]:
     """Yield a remark for each setup, with the first session as the example."""
-    by_setup: dict[str, list[str]] = defaultdict(list)
-    for cell in measured.cells:
-        if cell.outcome is CellOutcome.DONE and cell.why:
-            where = f"{cell.setup.label} at {cell.setup.limit:,}"
-            by_setup[where].append(f"{format_cell_session(cell)}: {cell.why}")
-    for where, reasons in by_setup.items():
-        yield f"{where}, {_format_group(reasons)}"
+    remarks = [
+        (f"{cell.setup.label} at {cell.setup.limit:,}", f"{format_cell_session(cell)}: {cell.why}")
+        for cell in measured.cells
+        if cell.outcome is CellOutcome.DONE and cell.why
+    ]
+    return (f"{where}, {reasons}" for where, reasons in _group_lines(remarks))
 
 
 def _skipped_lines(measured: BacktestResult) -> Iterable[str]:
-    by_reason: dict[str, list[str]] = defaultdict(list)
-    for name, why in measured.skipped.items():
-        by_reason[why].append(name)
-    for why, names in by_reason.items():
-        yield f"{_format_group(names)}: {why}"
+    skipped = ((why, name) for name, why in measured.skipped.items())
+    return (f"{names}: {why}" for why, names in _group_lines(skipped))
 
 
-def _format_group(found: Sequence[str]) -> str:
-    return found[0] if len(found) == 1 else f"{len(found):,} sessions, as {found[0]}"
+def _group_lines(found: Iterable[tuple[str, str]]) -> Iterable[tuple[str, str]]:
+    """Yield each first value once, with its second one, or their number and the first of them."""
+    groups: dict[str, list[str]] = defaultdict(list)
+    for first, second in found:
+        groups[first].append(second)
+    for first, every in groups.items():
+        yield first, every[0] if len(every) == 1 else f"{len(every):,} sessions, as {every[0]}"

@@ -3,37 +3,42 @@
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import replace
+from dataclasses import asdict, replace
+from functools import partial
+from typing import Any
 
-import typer
-
-from ....domain.compaction_events import Trigger
+from ....domain.compaction_events import Repair, Trigger
 from ....domain.compaction_terms import EXPECTED_CALLS
 from ....domain.errors import NotFoundError
 from ....domain.hooks import Listener
-from ....domain.models import ModelFacts, ModelOverride
-from ....domain.pricing import Pricing, describe_pricing
+from ....domain.models import ModelFacts
+from ....domain.pricing import Pricing
+from ....domain.ranges import Ranges
+from ....domain.token_estimate import PromptSizeChange, SizeBasis
 from ....projections.history_view import HistoryView
 from ...analysis.auditing.diffs import find_compaction_number
 from ...models.context_limits import make_overrides
 from ...models.model_catalog import look_up_facts
 from ...runtime.compaction.event_sink import make_status_listener
 from ...runtime.compaction.options import CompactionOptions
-from ...runtime.compaction.outcome import CompactionOutcome
+from ...runtime.compaction.outcome import CompactionOutcome, Explanation
 from ..command_line.completion import suggest_policies
 from ..command_line.options import LINEAGE, POLICY_SETTINGS, SESSION, parse_settings
-from ..command_line.outcomes import (
-    explanation_to_json,
-    list_explanation_fields,
-    list_outcome_fields,
-    outcome_to_json,
-    pricing_to_json,
+from ..command_line.printing import (
+    format_count,
+    format_handles,
+    format_shares,
+    format_value,
+    list_fields,
+    pick,
+    print_fields,
 )
-from ..command_line.printing import pick, print_answer, print_fields, print_json, print_text
 from ..command_line.sessions import name_to_json, open_call_session
-from ..command_line.verbs import Invocation, NegativeAnswerError, flag, option
+from ..command_line.verbs import Answer, Invocation, NegativeAnswerError, flag, option
 
 SPINNER_TEXT = "Compacting context..."
+PREPARED = "It is prepared: a loop serves it at the threshold, `cutbank activate` now."
+SERVED = "`cutbank view` shows what is served, `cutbank recall` shows what left."
 
 
 def compact(
@@ -53,8 +58,10 @@ def compact(
     model: str | None = option(
         "--model NAME", "The agent's model; else the last call's, for prices."
     ),
-    calls: int | None = option("--calls N", "For a dry run: how many calls there will be.", min=0),
-) -> None:
+    calls: int = option(
+        "--calls N", "For a dry run: how many calls there will be.", EXPECTED_CALLS, min=0
+    ),
+) -> Answer:
     """Compact now: a summary takes the place of old blocks.
 
     They leave the view and stay in the log, and `cutbank recall` gives them back.
@@ -78,41 +85,34 @@ def compact(
         )
         known = found.log.settings
         number = outcome.boundary and find_compaction_number(found, outcome.boundary, lineage)
-    pricing = None
-    if dry_run:
-        expected = EXPECTED_CALLS if calls is None else calls
-        pricing = _price_outcome(outcome, model, expected, make_overrides(known))
-    explanation = outcome.explanation
-    if call.as_json:
-        print_json(
-            {
-                **name_to_json(found),
-                **outcome_to_json(outcome, lineage),
-                "compaction": number,
-                "pricing": pricing and pricing_to_json(pricing),
-                "explanation": explanation and explanation_to_json(explanation),
-            }
-        )
-    else:
-        fields: list[tuple[str, str]] = []
-        if outcome.summary is None:
-            print_text(f"{found.key} was not compacted: {outcome.reason}")
-        else:
-            what = f"compaction {number} on {lineage}" if outcome.compacted else "a dry run"
-            print_text(f"{found.key}: {what}, by {outcome.policy}", bold=True)
-            fields += list_outcome_fields(outcome)
-        fields += list_explanation_fields(explanation) if explanation else ()
-        fields += (("price", line) for line in (describe_pricing(pricing) if pricing else ()))
-        print_fields(fields)
-        if outcome.compacted and prepare:
-            print_text("It is prepared: a loop serves it at the threshold, `cutbank activate` now.")
-        elif outcome.compacted:
-            print_text("`cutbank view` shows what is served, `cutbank recall` shows what left.")
-    if outcome.summary is None:
-        raise typer.Exit(1)
+    pricing, explanation = None, outcome.explanation
+    if dry_run and outcome.pricing:
+        name = model or outcome.last_model
+        facts = (look_up_facts(name, make_overrides(known)) or ModelFacts(name)) if name else None
+        pricing = replace(outcome.pricing, model=facts, expected_calls=calls)
+    document = {
+        **name_to_json(found),
+        **outcome_to_json(outcome, lineage),
+        "compaction": number,
+        "pricing": pricing and pricing_to_json(pricing),
+        "explanation": explanation and explanation_to_json(explanation),
+    }
+    is_good = outcome.summary is not None
+    what = f"compaction {number} on {lineage}" if outcome.compacted else "a dry run"
+    heading = f"{found.key}: {what}, by {outcome.policy}"
+    fields = [*list_outcome_fields(outcome)] if is_good else []
+    fields += list_explanation_fields(explanation) if explanation else ()
+    fields += [("price", format_value(pricing_to_json(pricing)))] if pricing else []
+    return Answer(
+        document,
+        heading if is_good else f"{found.key} was not compacted: {outcome.reason}",
+        partial(print_fields, fields),
+        *([PREPARED if prepare else SERVED] if outcome.compacted else []),
+        is_good=is_good,
+    )
 
 
-def activate(call: Invocation, session: str = SESSION, lineage: str = LINEAGE) -> None:
+def activate(call: Invocation, session: str = SESSION, lineage: str = LINEAGE) -> Answer:
     """Serve the boundary that was prepared."""
     with open_call_session(call, session) as found:
         before = found.view(lineage=lineage)
@@ -123,10 +123,10 @@ def activate(call: Invocation, session: str = SESSION, lineage: str = LINEAGE) -
         after = found.view(lineage=lineage)
     document = {"boundary": boundary, "compaction": number}
     line = f"compaction {number} of {found.key} is served on {lineage}"
-    _print_change(call, document, before, after, line)
+    return _answer_change(document, before, after, line)
 
 
-def revert(call: Invocation, session: str = SESSION, lineage: str = LINEAGE) -> None:
+def revert(call: Invocation, session: str = SESSION, lineage: str = LINEAGE) -> Answer:
     """Undo the newest compaction. What left is in the view again."""
     with open_call_session(call, session) as found:
         before = found.view(lineage=lineage)
@@ -137,45 +137,26 @@ def revert(call: Invocation, session: str = SESSION, lineage: str = LINEAGE) -> 
             raise NegativeAnswerError(str(error)) from None
         after = found.view(lineage=lineage)
         number = find_compaction_number(found, boundary, lineage)
-    now = after.boundary.originator_version if after.boundary else None
-    document = {"reverted": boundary, "compaction": number, "boundary": now}
+    document = {"reverted": boundary, "compaction": number}
+    document |= pick(after.boundary, "boundary=originator_version")
     line = f"compaction {number} of {found.key} is undone on {lineage}"
-    _print_change(call, document, before, after, line)
+    return _answer_change(document, before, after, line)
 
 
-def _print_change(
-    call: Invocation,
-    document: Mapping[str, int | None],
-    before: HistoryView,
-    after: HistoryView,
-    line: str,
-) -> None:
-    about = pick(after, "session namespace") | {"lineage": after.coordinate.lineage}
-    print_answer(
-        call.as_json,
+def _answer_change(
+    document: Mapping[str, int | None], before: HistoryView, after: HistoryView, line: str
+) -> Answer:
+    about = pick(after, "session namespace lineage=coordinate.lineage")
+    return Answer(
         {**about, **document, "tokens_before": before.tokens, "tokens": after.tokens},
         line,
         f"view: {before.tokens:,} tokens before, {after.tokens:,} now, estimated",
     )
 
 
-def _price_outcome(
-    outcome: CompactionOutcome,
-    model: str | None,
-    calls: int,
-    overrides: Mapping[str, ModelOverride],
-) -> Pricing | None:
-    """Return the price for the named or last model; None if nothing would be compacted."""
-    if outcome.pricing is None:
-        return None
-    facts = None
-    if name := model or outcome.last_model:
-        facts = look_up_facts(name, overrides) or ModelFacts(name)
-    return replace(outcome.pricing, model=facts, expected_calls=calls)
-
-
 @contextmanager
 def _show_spinner(listeners: list[Listener], *, is_wanted: bool) -> Iterator[None]:
+    """Show that a compaction runs, from its request until it is recorded or failed."""
     if not is_wanted:
         yield
         return
@@ -197,3 +178,92 @@ def _show_spinner(listeners: list[Listener], *, is_wanted: bool) -> Iterator[Non
             yield
         finally:
             listeners.remove(listener)
+
+
+COST_DIGITS = 6
+"""Decimal places of dollars."""
+
+
+def outcome_to_json(outcome: CompactionOutcome, lineage: str) -> dict[str, Any]:
+    return {
+        "lineage": lineage,
+        **pick(outcome, "compacted reason policy pre_tokens post_tokens"),
+        "tokens_basis": SizeBasis.ESTIMATED,
+        **pick(outcome, "limit limit_source boundary after first_kept left kept split_turn"),
+        "repairs": [repair_to_json(repair) for repair in outcome.repairs],
+        **pick(outcome, "summary summariser=summarizer rejected"),
+    }
+
+
+def repair_to_json(repair: Repair) -> dict[str, Any]:
+    return pick(repair, "rule wanted got stays leaves trimmed")
+
+
+def pricing_to_json(pricing: Pricing) -> dict[str, Any]:
+    """Return a price as `compact --dry-run --json` prints it; unknown values are null."""
+    model = pricing.model
+    dollars: dict[str, float | None] = pick(
+        pricing,
+        "saves_per_call_usd=saved_per_call_usd saves_usd=saved_usd"
+        " breaks_cache_usd=cache_loss_usd summary_usd net_usd",
+    )
+    return {
+        **pick(model, "model=name provider"),
+        **pick(
+            pricing,
+            "expected_calls saves_tokens=tokens_saved unchanged_tokens=unchanged"
+            " cached_tokens=cached breaks_cache_tokens=cache_tokens_lost",
+        ),
+        **{name: usd if usd is None else round(usd, COST_DIGITS) for name, usd in dollars.items()},
+        "pays_after": pricing.break_even_calls,
+        "is_worthwhile": pricing.is_worthwhile(),
+    }
+
+
+def explanation_to_json(explanation: Explanation) -> dict[str, Any]:
+    due, plan = explanation.due, explanation.plan
+    return {
+        "trigger": explanation.trigger,
+        **pick(due, "fires used=used_tokens limit threshold"),
+        "wanted": plan
+        and {
+            **pick(plan, "cut drops"),
+            "trims": Ranges.of(trim.position for trim in plan.trims),
+            **pick(plan, "summary_tokens turn_tokens on_failure"),
+        },
+        "leaves": [asdict(share) for share in explanation.leaves],
+        "stays": [asdict(share) for share in explanation.stays],
+        "shortened": [
+            {"handle": f"#{one.position}", **pick(one, "tokens shown")}
+            for one in explanation.shortened
+        ],
+        "stands_in": "summary" if explanation.writers else "notice" if explanation.leaves else None,
+        "writers": explanation.writers,
+    }
+
+
+def list_outcome_fields(outcome: CompactionOutcome) -> Iterator[tuple[str, str]]:
+    """Yield the labels and values of a compaction, or of one that a dry run made."""
+    sizes = PromptSizeChange(outcome.pre_tokens, outcome.post_tokens, SizeBasis.ESTIMATED)
+    yield "view", f"{sizes}, {1 - outcome.post_tokens / outcome.pre_tokens:.0%} less"
+    if outcome.limit and outcome.limit_source:
+        yield "limit", f"{outcome.limit:,} tokens ({outcome.limit_source.phrase})"
+    yield "why", outcome.reason
+    left = f"{format_count(len(outcome.left), 'block')}: {format_handles(outcome.left)}"
+    yield "left", left if outcome.left else "nothing; results are shown shortened"
+    yield "kept", f"from #{outcome.first_kept} on"
+    if outcome.split_turn:
+        yield "split", f"turn {outcome.split_turn}: its beginning left, the rest stays"
+    yield from (("repair", describe_repair(repair)) for repair in outcome.repairs)
+    if outcome.left:
+        yield "summary", f"by {outcome.summarizer}"
+    yield from (("rejected", complaint) for complaint in outcome.rejected)
+
+
+def list_explanation_fields(explanation: Explanation) -> Iterator[tuple[str, str]]:
+    shares = {name: format_shares(getattr(explanation, name)) for name in ("leaves", "stays")}
+    return list_fields(explanation_to_json(explanation) | shares)
+
+
+def describe_repair(repair: Repair) -> str:
+    return ", ".join(" ".join(field) for field in list_fields(repair_to_json(repair)))

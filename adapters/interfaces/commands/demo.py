@@ -3,7 +3,7 @@
 import shlex
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from shutil import which
@@ -11,63 +11,43 @@ from tempfile import mkdtemp
 from time import perf_counter
 from typing import Any
 
-import typer
-
 from ....domain.blocks import Kind
 from ....domain.errors import ImportFileError, NothingToCompactError
 from ....domain.ranges import Ranges
 from ....domain.token_estimate import compute_kind_shares, estimate_block
 from ....projections.history_view import HistoryView
-from ....projections.view_content import ViewEntry
 from ...analysis.verifier import verify
 from ...runtime.compaction.outcome import CompactionOutcome
 from ...runtime.importing.importer import import_path
-from ...runtime.sessions.block_lookup import RecalledBlock
 from ...runtime.sessions.session_store import SessionStore
 from ...runtime.sessions.stored_session import StoredSession
-from ...transcripts.reports import VerificationReport
-from ..command_line.outcomes import outcome_to_json
 from ..command_line.printing import (
     clip_text,
     format_bar,
     format_count,
-    format_shares,
+    format_value,
     get_width,
     pick,
     print_fields,
-    print_json,
     print_list,
     print_text,
     show_progress,
 )
 from ..command_line.sessions import open_call_store
-from ..command_line.verbs import DATABASE_VARIABLE, Invocation, argument
+from ..command_line.verbs import DATABASE_VARIABLE, Answer, Invocation, argument
 from ..sample import write_sample
+from .compact import outcome_to_json
 from .verify import describe_verdict, verdict_to_json
 
 MAX_TRIED_SESSIONS = 5
+_TOUR_KEYS = ("session", "before", "after", "compaction", "left", "recalled", "verify")
 MAX_SUMMARY_LINES = 12
-
-
-@dataclass(frozen=True, slots=True)
-class Tour:
-    """A session before and after its compaction, and the proof that nothing was lost."""
-
-    session: StoredSession
-    before: HistoryView
-    after: HistoryView
-    outcome: CompactionOutcome
-    left: list[ViewEntry]
-    """The blocks that left, as the view held them before; the largest first."""
-    recalled: list[tuple[RecalledBlock, bool]]
-    """Some of them as they were recalled, and whether each is as it was."""
-    verdict: VerificationReport
 
 
 def demo(
     call: Invocation,
     path: Path | None = argument("PATH", "Your transcripts; else a sample that is shipped.", None),
-) -> None:
+) -> Answer:
     """Show what this is: compact a long session, recall what left.
 
     Works on a new database in a temporary folder, or on the one that --db names.
@@ -82,33 +62,32 @@ def demo(
         write_sample(path := folder / "sample.jsonl")
     assert path is not None, "it is named, or was written"
     with open_call_store(call, creates=True) as store:
-        with show_progress("importing", in_bytes=True) as progress:
-            imported = import_path(store, path, namespace=call.namespace, progress=progress)
-            reports = list(imported)
+        with show_progress("importing") as progress:
+            reports = list(import_path(store, path, namespace=call.namespace, progress=progress))
         names = list(dict.fromkeys(name for report in reports for name in report.sessions))
         sessions = [store.session(name, namespace=call.namespace, create=False) for name in names]
-        tour, reasons = _run_tour(store, sessions)
+        compacted, reasons = _compact_largest(sessions)
         document = {
             "database": store.name,
             "path": str(path),
-            "seconds": round(perf_counter() - began, 3),
+            "seconds": 0.0,
             "too_small": reasons,
             "files": len(reports),
             "errors": sum(len(report.errors) for report in reports),
             "sessions": names,
-            **_tour_to_json(tour),
+            **(_tour_to_json(store, *compacted) if compacted else dict.fromkeys(_TOUR_KEYS)),
         }
-        if call.as_json:
-            print_json(document)
-        else:
-            _print_demo(document, tour, sum(session.log.state.tokens for session in sessions))
-    if not sessions or (tour and not _has_passed(tour)):
-        raise typer.Exit(1)
+        tokens = sum(session.log.state.tokens for session in sessions)
+    document["seconds"] = round(perf_counter() - began, 3)
+    if compacted is None:
+        return Answer(document, partial(_print_reasons, document, tokens), is_good=bool(sessions))
+    is_good = document["verify"]["ok"] and all(one["original"] for one in document["recalled"])
+    return Answer(document, partial(_print_tour, document, tokens), is_good=is_good)
 
 
-def _run_tour(
-    store: SessionStore, sessions: Sequence[StoredSession]
-) -> tuple[Tour | None, dict[str, str]]:
+def _compact_largest(
+    sessions: Sequence[StoredSession],
+) -> tuple[tuple[StoredSession, HistoryView, CompactionOutcome] | None, dict[str, str]]:
     """Compact the largest possible view; also return the reasons why others could not be."""
     reasons: dict[str, str] = {}
     largest = sorted(sessions, key=lambda session: -session.log.state.tokens)[:MAX_TRIED_SESSIONS]
@@ -122,14 +101,14 @@ def _run_tour(
             reasons[session.key] = f"{since}{error}"
             continue
         if outcome.compacted:
-            return _make_tour(store, session, before, outcome), reasons
+            return (session, before, outcome), reasons
         reasons[session.key] = outcome.reason
     return None, reasons
 
 
-def _make_tour(
+def _tour_to_json(
     store: SessionStore, session: StoredSession, before: HistoryView, outcome: CompactionOutcome
-) -> Tour:
+) -> dict[str, Any]:
     """Recall a tool's result that the summary names, if any, and the largest block that left."""
     after = session.view()
     left = [entry for entry in before.entries if entry.position in outcome.left]
@@ -138,39 +117,22 @@ def _make_tour(
     named = [entry for entry in left if entry.position in cited]
     results = [entry for entry in named if entry.block.kind is Kind.TOOL_RESULT]
     chosen = {entry.position: entry.block for entry in [*(results or named)[:1], *left[:1]]}
-    recalled = [
-        (found, found.block == block)
-        for position, block in chosen.items()
-        for found in session.recall(position)
-    ]
-    return Tour(session, before, after, outcome, left, recalled, verify(store, session))
-
-
-def _has_passed(tour: Tour) -> bool:
-    return tour.verdict.is_ok and all(is_original for _, is_original in tour.recalled)
-
-
-def _tour_to_json(tour: Tour | None) -> dict[str, Any]:
-    """Return a tour as `demo --json` prints it; all values are null without a tour."""
-    if tour is None:
-        names = ("session", "before", "after", "compaction", "left", "recalled", "verify")
-        return dict.fromkeys(names)
-    shares = compute_kind_shares((entry.block.kind, entry.tokens) for entry in tour.left)
+    shares = compute_kind_shares((entry.block.kind, entry.tokens) for entry in left)
     return {
-        "session": tour.session.key,
-        "before": {"tokens": tour.before.tokens, "blocks": len(tour.before.entries)},
-        "after": {"tokens": tour.after.tokens, "blocks": len(tour.after.entries)},
-        "compaction": outcome_to_json(tour.outcome, tour.after.coordinate.lineage),
+        "session": session.key,
+        "before": {"tokens": before.tokens, "blocks": len(before.entries)},
+        "after": {"tokens": after.tokens, "blocks": len(after.entries)},
+        "compaction": outcome_to_json(outcome, after.coordinate.lineage),
         "left": {
-            "handles": Ranges.of(entry.position for entry in tour.left),
+            "handles": Ranges.of(entry.position for entry in left),
             "kinds": {share.kind: pick(share, "blocks tokens") for share in shares},
             "largest": [
                 {
                     "handle": f"#{one.position}",
-                    "kind": one.block.kind,
+                    **pick(one, "kind=block.kind"),
                     "tokens": estimate_block(one.block),
                 }
-                for one in tour.left[:5]
+                for one in left[:5]
             ],
         },
         "recalled": [
@@ -178,62 +140,58 @@ def _tour_to_json(tour: Tour | None) -> dict[str, Any]:
                 **pick(found, "handle kind=block.kind"),
                 "bytes": len(content := found.block.text.encode("utf-8", "surrogatepass")),
                 "sha256": sha256(content).hexdigest(),
-                "original": is_original,
+                "original": found.block == block,
             }
-            for found, is_original in tour.recalled
+            for position, block in chosen.items()
+            for found in session.recall(position)
         ],
-        "verify": verdict_to_json(tour.verdict),
+        "verify": verdict_to_json(verify(store, session)),
     }
 
 
-def _print_demo(document: dict[str, Any], tour: Tour | None, tokens: int) -> None:
+def _imported_field(document: dict[str, Any], tokens: int) -> tuple[str, str]:
+    files = format_count(document["files"], "transcript")
+    sessions = format_count(len(document["sessions"]), "session")
+    errors = format_count(document["errors"], "error")
+    return "imported", f"{files} with {sessions}, about {tokens:,} tokens, {errors}"
+
+
+def _print_reasons(document: dict[str, Any], tokens: int) -> None:
+    print_fields([_imported_field(document, tokens)])
+    reasons = [f"{name}: {reason}" for name, reason in document["too_small"].items()]
+    print_list("No session here can be compacted now", reasons, None)
+    if keys := document["sessions"]:
+        _print_commands(document, ("show", keys[0]), ("recall", keys[0], "last"))
+    print_text("`cutbank demo` without a PATH takes a session that is long enough.")
+
+
+def _print_tour(document: dict[str, Any], tokens: int) -> None:
     print_text(
         "cutbank keeps every turn an agent took, and serves a compacted view of it.", bold=True
     )
     print_text()
-    files, sessions = document["files"], document["sessions"]
-    read = f"{format_count(files, 'transcript')} with {format_count(len(sessions), 'session')}"
-    errors = f", {format_count(document['errors'], 'error')}" if document["errors"] else ""
-    fields = [("imported", f"{read}, about {format_count(tokens, 'token')}{errors}")]
-    if tour is None:
-        print_fields(fields)
-        reasons = [f"{name}: {reason}" for name, reason in document["too_small"].items()]
-        print_list("No session here can be compacted now", reasons, None)
-        if sessions:
-            _print_commands(document, ("show", sessions[0]), ("recall", sessions[0], "last"))
-        print_text("`cutbank demo` without a PATH takes a session that is long enough.")
-        return
-    print_fields([*fields, *_tour_fields(document, tour)])
-    if summary := tour.after.summary:
-        lines = [line for line in summary.text.splitlines() if line.strip()]
-        shown = [clip_text(line, get_width() - 2) for line in lines]
-        heading = f"The summary of {format_count(summary.tokens, 'token')}: (#12) names a block"
-        print_list(heading, shown, MAX_SUMMARY_LINES)
-    key = tour.session.key
+    print_fields([_imported_field(document, tokens), *_tour_fields(document)])
+    summary = document["compaction"]["summary"] or ""
+    lines = [line for line in summary.splitlines() if line.strip()]
+    shown = [clip_text(line, get_width() - 2) for line in lines]
+    print_list("The summary, where (#12) names a block", shown, MAX_SUMMARY_LINES)
+    key, handle = document["session"], document["recalled"][0]["handle"][1:]
     dry_run = ("compact", key, "--set", "keep_tokens=5000", "--dry-run")
-    _print_commands(
-        document,
-        ("view", key),
-        ("recall", key, tour.recalled[0][0].handle[1:]),
-        dry_run,
-        ("revert", key),
-    )
+    _print_commands(document, ("view", key), ("recall", key, handle), dry_run, ("revert", key))
 
 
-def _tour_fields(document: dict[str, Any], tour: Tour) -> Iterator[tuple[str, str]]:
-    by = tour.outcome.summarizer
-    again = "; it had been compacted before" if tour.before.boundary else ""
-    yield "compacted", f"{tour.session.key}, with a summary by {by}{again}"
-    for name, view in (("before", tour.before), ("after", tour.after)):
-        bar = format_bar(view.tokens / tour.before.tokens)
-        yield name, f"{bar} {view.tokens:>7,} tokens, {format_count(len(view.entries), 'block')}"
-    shares = compute_kind_shares((entry.block.kind, entry.tokens) for entry in tour.left)
-    yield "left", f"{format_count(len(tour.left), 'block')}: {format_shares(shares)}"
+def _tour_fields(document: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    yield "compacted", f"{document['session']}, by {document['compaction']['summariser']}"
+    for name in ("before", "after"):
+        size = document[name]
+        bar = format_bar(size["tokens"] / document["before"]["tokens"])
+        yield name, f"{bar} {size['tokens']:>7,} tokens, {format_count(size['blocks'], 'block')}"
+    yield "left", format_value(document["left"]["kinds"])
     for one in document["recalled"]:
         as_was = "as before it left" if one["original"] else "NOT as before it left"
         size = f"{one['bytes']:,} bytes, sha256 {one['sha256'][:16]}..., {as_was}"
         yield "recalled", f"{one['handle']} {one['kind']}: {size}"
-    yield "verified", describe_verdict(tour.verdict)
+    yield "verified", describe_verdict(document["verify"])
     yield "took", f"{document['seconds']:.1f} s"
 
 

@@ -2,11 +2,11 @@
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from ....domain.compaction_events import CompactBoundary, Summary
-from ....domain.ranges import Ranges
 from ....projections.lost_facts import LostFact
 from ....projections.view_content import Coordinate
 from ....projections.view_diff import ChangedBlock, DiffedBlock, ViewDiff
@@ -17,20 +17,19 @@ from ..command_line.printing import (
     format_count,
     format_handles,
     format_shares,
+    list_fields,
     pick,
     print_fields,
-    print_json,
     print_list,
     print_rows,
     print_text,
 )
 from ..command_line.sessions import open_call_session
-from ..command_line.verbs import Invocation, argument, option
+from ..command_line.verbs import Answer, Invocation, argument, option
 from ..command_line.views import format_coordinate, read_place
 
 MAX_LISTED = 20
-CompactionNumbers = tuple[int | None, ...]
-"""The compactions that the old and the new view begin at; None for a view of all of the log."""
+_FACT_COLUMNS = ("fact", "kind", "handles", "by_user", "used_again", "told_again")
 
 
 def diff(
@@ -45,7 +44,7 @@ def diff(
     after: str | None = option("--to VIEW", "The new view, written likewise."),
     full: bool = FULL,
     html: Path | None = HTML,
-) -> None:
+) -> Answer:
     """Show what left the view, and which facts are lost to it."""
     with open_call_session(call, session) as found:
         places = [
@@ -54,25 +53,24 @@ def diff(
         found.log.check_lineage(lineage)
         boundary = None if number is None else diffs.find_boundary(found, number, lineage)
         compared = diffs.diff(found, boundary, lineage=lineage, before=places[0], after=places[1])
-        numbers = tuple(
+        ends = (compared.before, compared.boundary_before), (compared.after, compared.boundary)
+        numbers = [
             diffs.find_compaction_number(found, begin.originator_version, at.lineage)
             if begin
             else None
-            for begin, at in (
-                (compared.boundary_before, compared.before),
-                (compared.boundary, compared.after),
-            )
-        )
+            for at, begin in ends
+        ]
         page = write_session_page(found, html, lineage, full=full)
-    if call.as_json:
-        print_json(diff_to_json(compared, numbers) | {"page": page})
-    else:
-        _print_diff(compared, numbers[1], most=None if full else MAX_LISTED)
-        if page:
-            print_text(f"wrote {page}")
+    most = None if full else MAX_LISTED
+    return Answer(
+        diff_to_json(compared, numbers) | {"page": page},
+        partial(_print_diff, compared, numbers[1], most=most),
+        *([f"wrote {page}"] if page else []),
+    )
 
 
-def diff_to_json(diff: ViewDiff, numbers: CompactionNumbers) -> dict[str, Any]:
+def diff_to_json(diff: ViewDiff, numbers: Sequence[int | None]) -> dict[str, Any]:
+    """Return a comparison; `numbers` are the compactions that the views begin at, or None."""
     return {
         **pick(diff, "session namespace"),
         "before": _view_to_json(diff.before, diff.boundary_before, diff.tokens_before, numbers[0]),
@@ -95,7 +93,7 @@ def _view_to_json(
 ) -> dict[str, Any]:
     return {
         **pick(at, "lineage lineage_version at=position"),
-        "boundary": boundary.originator_version if boundary else None,
+        **pick(boundary, "boundary=originator_version"),
         "compaction": number,
         "tokens": tokens,
     }
@@ -153,26 +151,17 @@ def _diff_fields(diff: ViewDiff) -> Iterator[tuple[str, str]]:
         same = "" if diff.has_new_summary else ", as before"
         yield "instead", f"a summary of {size} by {summary.summarizer}{same}"
         yield "replaces", format_handles(summary.covers)
-        files = summary.digest
-        for what, paths in (("modified", files.modified_files), ("read", files.read_files)):
-            if paths:
-                more = f" and {len(paths) - 5} more" if len(paths) > 5 else ""
-                yield what, f"{', '.join(paths[:5])}{more}"
+        yield from list_fields(pick(summary.digest, "modified=modified_files read=read_files"))
     if diff.unmentioned_blocks:
         yield "nothing", f"replaces {format_handles(diff.unmentioned_blocks)}"
 
 
 def _format_views(diff: ViewDiff, number: int | None) -> str:
-    boundary, before = diff.boundary, diff.boundary_before
-    old = before.originator_version if before else None
-    # Views that are further apart have more than one boundary between them.
-    is_next = boundary is not None and boundary.previous == old
-    if boundary is not None and is_next and diff.before.position == diff.after.position:
-        by = f"{boundary.policy} ({boundary.trigger})"
-        where = f"compaction {number} on {diff.after.lineage}"
-        if diff.before.lineage == diff.after.lineage:
-            return f"{where}, by {by}, as of #{diff.after.position}"
-    return f"{format_coordinate(diff.before)} -> {format_coordinate(diff.after)}"
+    views = f"{format_coordinate(diff.before)} -> {format_coordinate(diff.after)}"
+    if diff.boundary is None:
+        return views
+    by = f"by {diff.boundary.policy} ({diff.boundary.trigger})"
+    return f"compaction {number} on {diff.after.lineage}, {by}: {views}"
 
 
 def _print_facts(what: str, where: str, facts: Sequence[LostFact], most: int | None) -> None:
@@ -180,25 +169,10 @@ def _print_facts(what: str, where: str, facts: Sequence[LostFact], most: int | N
     kinds = Counter(str(fact.kind) for fact in shown).most_common()
     counts = ", ".join(format_count(number, kind) for kind, number in kinds)
     title = f"{what}: {format_count(len(shown), 'fact')} {where}"
-    print_rows([_fact_to_row(fact) for fact in shown], title, most, ": --full lists all")
+    facts_json = map(_fact_to_json, shown)
+    rows = [{name: fact[name] for name in _FACT_COLUMNS} for fact in facts_json]
+    print_rows(rows, title, most, ": --full lists all")
     if shown:
         print_text(f"  in all: {counts}")
     if minor := len(facts) - len(shown):
         print_text(f"  left out: {minor:,} unused numbers and words of tool calls")
-
-
-def _fact_to_row(fact: LostFact) -> dict[str, object]:
-    return {
-        "fact": fact.text,
-        "kind": fact.kind,
-        "at": _format_first(fact.handles),
-        "by user": fact.by_user,
-        "used again": _format_first(fact.later_uses),
-        "told again": fact.repeated_at and f"#{fact.repeated_at}",
-    }
-
-
-def _format_first(handles: Ranges) -> str:
-    """Return `#12`, or `#12 +3` if three more blocks have it."""
-    more = f" +{len(handles) - 1}" if len(handles) > 1 else ""
-    return f"#{handles.runs[0][0]}{more}" if handles else ""

@@ -2,6 +2,7 @@
 
 import sys
 from dataclasses import asdict
+from functools import partial
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -18,12 +19,11 @@ from ..command_line.completion import suggest_formats, suggest_sessions
 from ..command_line.printing import (
     escape_controls,
     format_count,
-    print_json,
     print_note,
-    print_table,
+    print_rows,
 )
 from ..command_line.sessions import find_session, open_call_store
-from ..command_line.verbs import Invocation, argument, flag, option
+from ..command_line.verbs import Answer, Invocation, argument, flag, option
 
 
 def export(
@@ -48,7 +48,7 @@ def export(
     ),
     every: bool = flag("--all", "Every session, of the namespace if one is named."),
     sub_agents: bool = flag("--sub-agents", "In an archive: include their sub-agents' sessions."),
-) -> None:
+) -> Answer:
     """Write a session in another format, or some as an archive."""
     if out is None and call.as_json:
         raise ExportError("--json answers with a report: name a file for the session with --out")
@@ -68,13 +68,10 @@ def export(
             sys.stdout.write(escape_controls(shown.getvalue().decode(errors="replace")))
         if out is None:
             sys.stdout.buffer.flush()  # report success only after the output is written
-    if call.as_json:
-        print_json(asdict(report))
-    else:
-        _print_report(report)
+    return Answer(asdict(report), partial(_print_report, report))
 
 
-def formats(call: Invocation) -> None:
+def formats(_call: Invocation) -> Answer:
     """List the formats of transcripts, and what each is good for."""
     listed: list[dict[str, Any]] = [
         {
@@ -91,14 +88,15 @@ def formats(call: Invocation) -> None:
     own = {"name": ARCHIVE_FORMAT, "what": "sessions whole, of cutbank itself"}
     can = {"read": True, "write": True, "follow": False, "folder": False}
     listed.append(own | can | {"homes": []})
-    if call.as_json:
-        print_json(listed)
-        return
-    rows = []
-    for one in listed:
-        marks = ("yes" if one[name] else "" for name in ("read", "write", "follow"))
-        rows.append((one["name"], *marks, one["what"], ", ".join(one["homes"])))
-    print_table(("format", "read", "write", "follow", "what", "where its agent keeps them"), rows)
+    rows = [
+        {
+            "format": one["name"],
+            **{name: one[name] for name in ("read", "write", "follow", "what")},
+            "where its agent keeps them": ", ".join(one["homes"]),
+        }
+        for one in listed
+    ]
+    return Answer(listed, partial(print_rows, rows))
 
 
 def _find_sessions(

@@ -4,10 +4,11 @@ import os
 import signal
 import sys
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import asdict
 from datetime import UTC, datetime
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from threading import Event
@@ -19,7 +20,7 @@ import typer
 from ....domain.errors import ImportFileError, InvalidSettingError
 from ...runtime.following.live_file import FileNews
 from ...runtime.following.transcript_follower import TranscriptFollower
-from ...runtime.importing.file_import import ImportOptions, WantedFile
+from ...runtime.importing.file_import import UNCHANGED, ImportOptions, WantedFile
 from ...runtime.importing.importer import import_files, list_wanted_files
 from ...runtime.importing.transcript_discovery import (
     FoundTranscripts,
@@ -28,19 +29,18 @@ from ...runtime.importing.transcript_discovery import (
 )
 from ...transcripts.reports import FileReport
 from ..command_line.printing import (
+    INDENT,
     format_count,
     pick,
-    print_json,
     print_json_line,
+    print_list,
     print_note,
     print_rows,
     print_text,
-    shorten_home,
     show_progress,
 )
 from ..command_line.sessions import open_call_store
-from ..command_line.verbs import Invocation, NegativeAnswerError, argument, flag, option
-from .import_reports import print_file, print_totals
+from ..command_line.verbs import Answer, Invocation, NegativeAnswerError, argument, flag, option
 
 
 def import_(
@@ -57,7 +57,7 @@ def import_(
     follow: bool = flag("--follow", "Keep importing new lines, until interrupted."),
     verbose: bool = flag("--verbose -v", "Each file, and all that is wrong in it."),
     quiet: bool = flag("--quiet -q", "No progress, and only files with errors."),
-) -> None:
+) -> Answer | None:
     """Import transcripts. Of those imported before, only what is new."""
     if redact:
         from ...transcripts.redaction.secret_kinds import list_secret_kinds  # noqa: PLC0415 - regular expressions by the dozen
@@ -70,7 +70,7 @@ def import_(
             if is_given:
                 raise InvalidSettingError(f"--follow takes no {name}")
         _follow_paths(call, paths, redacts=redact, reports=report, quiet=quiet)
-        return
+        return None
     for path in paths or ():
         if not path.exists():
             raise ImportFileError(f"{path} does not exist")
@@ -82,15 +82,14 @@ def import_(
         raise NegativeAnswerError("no agent has left transcripts in its usual folders: name a PATH")
     if found and not yes:
         if call.as_json:
-            print_json([_found_to_json(one) for one in found])
-            return
+            return Answer([_found_to_json(one) for one in found])
         _confirm_import(found)
     manner = ImportOptions(call.named, redact)
     reports: list[FileReport] = []
     try:
         with (
             open_call_store(call, creates=True) as store,
-            show_progress("importing", in_bytes=True, wanted=not quiet) as progress,
+            show_progress("importing", wanted=not quiet) as progress,
         ):
             files, refused = _choose_files(paths or [])
             files += [file for one in found for file in one.wanted_files]
@@ -105,12 +104,11 @@ def import_(
     except KeyboardInterrupt:
         print_note("what was read is kept: import it again to go on")
         raise
-    if call.as_json:
-        print_json([asdict(one) for one in reports])
-    else:
-        print_totals(reports, is_listed=verbose or quiet, is_full=report)
-    if any(one.errors for one in reports):
-        raise typer.Exit(1)
+    return Answer(
+        [asdict(one) for one in reports],
+        partial(print_totals, reports, is_listed=verbose or quiet, is_full=report),
+        is_good=not any(one.errors for one in reports),
+    )
 
 
 def _choose_files(paths: list[Path]) -> tuple[list[WantedFile], list[FileReport]]:
@@ -133,7 +131,7 @@ def _found_to_json(found: FoundTranscripts) -> dict[str, Any]:
         **pick(found, "format folders"),
         "files": len(found.files),
         **pick(found, "sessions bytes"),
-        "newest": _newest_time(found).isoformat(),
+        "newest": datetime.fromtimestamp(found.newest, UTC).isoformat(),
     }
 
 
@@ -143,18 +141,7 @@ def _confirm_import(every: Sequence[FoundTranscripts]) -> None:
         raise NegativeAnswerError(
             f"{_format_total(every)} found, and nothing read: --yes imports them"
         )
-    rows: list[dict[str, object]] = [
-        {
-            "agent": found.format,
-            "files": len(found.files),
-            "sessions": found.sessions,
-            "MB": f"{found.bytes / 1e6:,.1f}",
-            "newest": f"{_newest_time(found):%Y-%m-%d}",
-            "in": ", ".join(map(shorten_home, found.folders)),
-        }
-        for found in every
-    ]
-    print_rows(rows)
+    print_rows([_found_to_json(found) for found in every])
     if not typer.confirm(f"\nImport {_format_total(every)}?"):
         print_text("nothing was read")
         raise typer.Exit(1)
@@ -165,10 +152,6 @@ def _format_total(every: Sequence[FoundTranscripts]) -> str:
     size = sum(found.bytes for found in every)
     names = ", ".join(found.format for found in every)
     return f"{format_count(files, 'transcript')} of {names} ({size / 1e6:,.1f} MB)"
-
-
-def _newest_time(found: FoundTranscripts) -> datetime:
-    return datetime.fromtimestamp(found.newest, UTC)
 
 
 def _follow_paths(
@@ -233,3 +216,97 @@ def _stop_on_signals(stop: Event) -> Iterator[None]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+MAX_ERRORS = 5
+
+
+def print_file(file: FileReport | FileNews) -> None:
+    """Print a line for a file that was read, and one for each of its problems."""
+    if file.format and not getattr(file, "passed", None):
+        rewritten = ", rewritten" if isinstance(file, FileNews) and file.again else ""
+        blocks = f"{format_count(file.added, 'new block')} of {format_count(file.entries, 'entry')}"
+        names = ", ".join(file.sessions[:3]) + (" ..." if len(file.sessions) > 3 else "")
+        where = f" in {names}" if names else ""
+        print_text(f"{file.path}: {file.format}{rewritten}, {blocks}{where}")
+    for problem in _list_problems(file):
+        print_text(f"{INDENT}{problem}" if file.format else problem)
+
+
+def _list_problems(file: FileReport | FileNews) -> Iterator[str]:
+    yield from file.errors
+    if isinstance(file, FileReport):
+        yield from (f"{count:,} of unknown type {kind}" for kind, count in file.unknown.items())
+        if file.format and not file.complete:
+            yield f"{file.path} was not read to its end: import it again to go on"
+
+
+def print_totals(reports: Iterable[FileReport], *, is_listed: bool, is_full: bool) -> None:
+    """Print the totals of all files, after a table by format if they were not listed.
+
+    Args:
+        reports: Of all files, also of those that were passed over.
+        is_listed: Whether each file was printed already.
+        is_full: Whether to print what became of all entries.
+    """
+    every = list(reports)
+    read = [report for report in every if not report.passed]
+    if len(read) == 1 and not is_listed:
+        print_file(read[0])
+    is_summed = len(read) > 1 and not is_listed
+    if is_full or is_summed:
+        _print_formats(read)
+    if is_full:
+        print_rows(_list_details(read), "what was left out, or kept as it was")
+    if is_full or is_summed:
+        problems = [problem for report in read for problem in _list_problems(report)]
+        print_list("errors", problems, None if is_full else MAX_ERRORS, ": -v shows all")
+    if len(read) > 1:
+        sessions = {name for report in read for name in report.sessions}
+        added = format_count(sum(report.added for report in read), "new block")
+        errors = format_count(sum(len(report.errors) for report in read), "error")
+        where = format_count(len(sessions), "session")
+        print_text(f"{format_count(len(read), 'file')}: {added} in {where}, {errors}")
+    for why, count in Counter(report.passed for report in every if report.passed).items():
+        hint = " (--again reads all)" if why == UNCHANGED else ""
+        print_text(f"{format_count(count, 'file')} passed over: {why}{hint}")
+    if secrets := sum(len(places) for one in every for places in one.redacted.values()):
+        print_text(f"{format_count(secrets, 'secret')} left out (--report says where)")
+
+
+def _print_formats(reports: list[FileReport]) -> None:
+    groups: dict[str, list[FileReport]] = {}
+    for report in reports:
+        groups.setdefault(report.format or "(unknown)", []).append(report)
+    rows = []
+    for name, group in groups.items():
+        ended = sum((Counter(report.ended) for report in group), Counter[str]())
+        row: dict[str, object] = {
+            "format": name,
+            "files": len(group),
+            "new blocks": sum(report.added for report in group),
+            "entries": sum(report.entries for report in group),
+        }
+        rows.append(row | {end: ended[end] for end in ("imported", "skipped", "unknown", "error")})
+    print_rows(rows)
+
+
+def _list_details(reports: list[FileReport]) -> list[dict[str, object]]:
+    """Return a row for each reason to skip entries, each unknown type and each kind of secret."""
+    counts = Counter[tuple[str, str, str]]()
+    first: dict[str, str] = {}
+    for report in reports:
+        name = report.format or ""
+        for what, found in (("skipped", report.skipped), ("unknown", report.unknown)):
+            counts.update({(name, what, kind): count for kind, count in found.items()})
+        for kind, places in report.redacted.items():
+            counts.update((name, "secret", f"{kind} at {place}") for place in places)
+        first = report.unknown_at | first
+    return [
+        {
+            **dict(zip(("format", "what", "kind"), key, strict=True)),
+            "count": count,
+            "first": first.get(key[2]) if key[1] == "unknown" else None,
+        }
+        for key, count in counts.most_common()
+    ]

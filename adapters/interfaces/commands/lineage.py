@@ -1,10 +1,9 @@
 """Implements `lineage`: which summary replaces which blocks, as trees of boundaries."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from ....domain.compaction import UNSHOWN_SUMMARIZER
 from ....domain.compaction_events import CompactionFailed, CompactionReverted, PreparationDropped
 from ....projections.audit_entries import find_source_time
 from ....projections.lineage_tree import BoundaryNode, BoundaryStatus, FailedCompaction, LineageTree
@@ -15,22 +14,14 @@ from ..command_line.printing import (
     clip_text,
     format_count,
     format_handles,
+    list_fields,
     pick,
-    print_json,
-    print_lines,
-    print_table,
-    print_text,
 )
 from ..command_line.sessions import name_to_json, open_call_session
-from ..command_line.verbs import Invocation, option
+from ..command_line.verbs import Answer, Invocation, option
 
 _EXCERPT_CHARACTERS = 68
 _IN_USE = {BoundaryStatus.SERVED, BoundaryStatus.BUILT_UPON}
-_SUMMARY_NAMES = "summariser=summarizer model cost_usd summary_tokens=tokens summary=text"
-_SUMMARY_KEYS = ("summariser", "model", "cost_usd", "summary_tokens", "summary")
-
-
-FORK, LAST, BAR = "|- ", "`- ", "|  "
 
 
 def lineage(
@@ -39,23 +30,18 @@ def lineage(
     named: str | None = option("--lineage NAME", "Only this one; else all that there are."),
     html: Path | None = HTML,
     full: bool = FULL,
-) -> None:
+) -> Answer:
     """Show which summary replaces what, compaction by compaction."""
     with open_call_session(call, session) as found:
         if named is not None:
             found.log.check_lineage(named)
         trees = read_lineage_trees(found, [named] if named else list_session_lineages(found))
         page = write_session_page(found, html, named, full=full)
-    if call.as_json:
-        lineages = [lineage_to_json(tree) for tree in trees]
-        print_json(name_to_json(found) | {"page": page, "lineages": lineages})
-        return
-    if trees:
-        _print_trees(trees, full=full)
-    else:
-        print_text(f"Nothing was compacted in {found.key} yet: its view is all of the log.")
-    if page:
-        print_text(f"wrote {page}")
+    lineages = [lineage_to_json(tree) for tree in trees]
+    lines = [line for tree in trees for line in format_tree(tree, full=full)]
+    lines = lines or [f"Nothing was compacted in {found.key} yet: its view is all of the log."]
+    lines += [f"wrote {page}"] if page else []
+    return Answer(name_to_json(found) | {"page": page, "lineages": lineages}, *lines)
 
 
 def lineage_to_json(tree: LineageTree) -> dict[str, Any]:
@@ -88,7 +74,7 @@ def _node_to_json(node: BoundaryNode, number: int) -> dict[str, Any]:
         "trims": len(boundary.trims),
         "split_turn": boundary.split_turn.turn if boundary.split_turn else None,
         **pick(node, "served_from first_call"),
-        **(pick(summary, _SUMMARY_NAMES) if summary else dict.fromkeys(_SUMMARY_KEYS)),
+        **pick(summary, "summariser=summarizer model cost_usd summary_tokens=tokens summary=text"),
     }
 
 
@@ -101,26 +87,8 @@ def _attempt_to_json(attempt: FailedCompaction) -> dict[str, Any]:
         "outcome": "failed" if failed else "rejected",
         "reason": event.reason,
         "tried": list(failed.tried) if failed else [],
-        "stood_in": failed.stood_in if failed else None,
+        **pick(failed, "stood_in"),
     }
-
-
-def _print_trees(trees: Sequence[LineageTree], *, full: bool) -> None:
-    if len(trees) > 1:
-        rows: list[list[str | int]] = []
-        for tree in trees:
-            served, covers = "all of the log", ""
-            if tree.served:
-                served = str(tree.find_compaction_number(tree.served))
-                covers = format_handles(tree.find_node(tree.served).covers, most=2)
-            continued = tree.continued_lineage or ""
-            rows.append([tree.lineage, len(tree.nodes), served, covers, continued])
-        print_table(["lineage", "compactions", "served", "summarized", "continues"], rows)
-        print_text()
-    for number, tree in enumerate(trees):
-        if number:
-            print_text()
-        print_lines(format_tree(tree, full=full))
 
 
 def format_tree(tree: LineageTree, *, full: bool = False) -> Iterator[str]:
@@ -133,8 +101,7 @@ def format_tree(tree: LineageTree, *, full: bool = False) -> Iterator[str]:
     went_on = f", continues {tree.continued_lineage}" if tree.continued_lineage else ""
     count = format_count(len(tree.nodes), "compaction")
     yield f"* {tree.session} on {tree.lineage}: {count}, {served}{went_on}"
-    lead = BAR if tree.nodes else "   "
-    yield from (lead + line for line in _attempt_lines(tree, 0))
+    yield from (f"|  {line}" for line in _attempt_lines(tree, 0))
     yield from _format_branch(tree, 0, "", full=full)
     for stand in tree.list_summarized_blocks():
         left_with = tree.find_compaction_number(stand.removed_by)
@@ -150,72 +117,50 @@ def _format_branch(tree: LineageTree, number: int, indent: str, *, full: bool) -
         main = children[-1]
         for child in children:
             is_last = child is main and not tree.list_children(main.number)
-            lead, inside = (LAST, "   ") if is_last else (FORK, BAR)
+            lead, inside = ("`- ", "   ") if is_last else ("|- ", "|  ")
             first, *others = _node_lines(tree, child, full=full)
             yield indent + lead + first
             yield from (indent + inside + line for line in others)
             if child is not main:
-                deeper = indent + BAR
-                yield from _format_branch(tree, child.number, deeper, full=full)
+                yield from _format_branch(tree, child.number, f"{indent}|  ", full=full)
         number = main.number
 
 
 def _node_lines(tree: LineageTree, node: BoundaryNode, *, full: bool) -> Iterator[str]:
-    boundary = node.boundary
+    boundary, summary = node.boundary, node.summary
     when = (find_source_time(boundary) or node.drawn_at).astimezone()
     inherited = f", decided in {node.lineage}" if node.lineage != tree.lineage else ""
     yield (
         f"{tree.find_compaction_number(node.number)} [{_format_standing(node)}] {boundary.trigger},"
         f" {boundary.policy}, {when:%Y-%m-%d %H:%M}{inherited}"
     )
-    for line in _node_details(tree, node):
-        yield f"   {line}"
-    if node.summary is not None:
-        text = node.summary.text
+    shown = {
+        "size": str(node.sizes),
+        **pick(summary, "summary_tokens=tokens by=summarizer model"),
+        **pick(node, "took_out=new_blocks takes_over=inherited_blocks"),
+        **pick(boundary, "hidden pinned"),
+        "results_shortened": len(boundary.trims) or None,
+    }
+    for label, text in list_fields(shown):
+        yield f"   {label} {text}"
+    if summary is not None:
+        text = summary.text
         for line in text.split("\n") if full else [clip_text(text, _EXCERPT_CHARACTERS)]:
             yield f"   | {line}"
     yield from _attempt_lines(tree, node.number)
 
 
 def _format_standing(node: BoundaryNode) -> str:
-    parts = []
-    match node.status, node.ended_by:
-        case BoundaryStatus.SERVED, _:
-            pass
-        case BoundaryStatus.DROPPED, PreparationDropped(reason=reason):
-            parts.append(f"dropped: {reason}")
-        case BoundaryStatus.REVERTED, CompactionReverted(effective_from=at):
-            parts.append(f"reverted at #{at}")
-        case standing, _:
-            parts.append(str(standing))
+    parts = [] if node.status is BoundaryStatus.SERVED else [str(node.status)]
+    match node.ended_by:
+        case PreparationDropped(reason=reason):
+            parts = [f"dropped: {reason}"]
+        case CompactionReverted(effective_from=at):
+            parts = [f"reverted at #{at}"]
     if node.served_from is not None:
         parts.append(f"served from #{node.served_from}")
         parts += [f"call {node.first_call} on"] if node.first_call is not None else []
     return ", ".join(parts)
-
-
-def _node_details(tree: LineageTree, node: BoundaryNode) -> Iterator[str]:
-    boundary, summary = node.boundary, node.summary
-    size = str(node.sizes)
-    if summary is None:
-        yield f"{size}; without a summary"
-    elif summary.summarizer == UNSHOWN_SUMMARIZER:
-        yield f"{size}; a summary that the source does not show"
-    else:
-        by = f"{summary.summarizer}{f' ({summary.model})' if summary.model else ''}"
-        yield f"{size}; a summary of {format_count(summary.tokens, 'token')} by {by}"
-    if node.new_blocks:
-        yield f"took out {format_handles(node.new_blocks)}"
-    if node.inherited_blocks and node.previous:
-        yield (
-            f"takes over {format_handles(node.inherited_blocks)} from "
-            f"{tree.find_compaction_number(node.previous)}"
-        )
-    for what, positions in (("hidden", boundary.hidden), ("pinned", boundary.pinned)):
-        if positions:
-            yield f"{what} {format_handles(positions)}"
-    if boundary.trims:
-        yield f"{format_count(len(boundary.trims), 'result')} shown shortened"
 
 
 def _attempt_lines(tree: LineageTree, upon: int) -> Iterator[str]:

@@ -1,9 +1,10 @@
 """Implements `sessions` and `costs`: what is stored, and the cost of recorded calls."""
 
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from datetime import datetime
+from functools import partial
 from operator import itemgetter
 from typing import Any
 
@@ -16,13 +17,10 @@ from ..command_line.printing import (
     format_count,
     format_short_cost,
     format_short_tokens,
-    format_usd,
+    list_fields,
     pick,
-    print_answer,
     print_fields,
-    print_json,
     print_rows,
-    print_table,
     print_text,
     shorten_home,
 )
@@ -34,7 +32,7 @@ from ..command_line.sessions import (
     shorten_names,
     sort_newest_first,
 )
-from ..command_line.verbs import Invocation, option
+from ..command_line.verbs import Answer, Invocation, option
 
 _SORT_KEYS: dict[str, Callable[[SessionJson], Any]] = {
     "when": lambda one: one["said_at"] or "",
@@ -43,7 +41,6 @@ _SORT_KEYS: dict[str, Callable[[SessionJson], Any]] = {
     "cost": lambda one: one["cost_usd"] or 0,
 }
 """The sortable columns. Numbers and times are descending, names ascending."""
-COST_HEADINGS = ("calls", "input", "cache write", "cache read", "output", "cost")
 
 
 def sessions(
@@ -56,43 +53,35 @@ def sessions(
     ),
     sort: str | None = option("--sort COLUMN", f"By {', '.join(_SORT_KEYS)}."),
     limit: int | None = option("--limit N", "Only the first so many.", min=1),
-) -> None:
+) -> Answer:
     """List the sessions: what they are about and what they cost."""
     start = format_timestamp(parse_since(since)) if since is not None else None
     with open_call_store(call) as store:
         found = _add_costs(store, list_all(store, call.named), call.named)
         name = store.name
-    names = shorten_names(one["session"] for one in found)
     # JSON is sorted by name unless another order is requested.
     order = sort or ("name" if call.as_json and limit is None else "when")
     chosen = _choose_sessions(found, start, project, order)[:limit]
-    if call.as_json:
-        print_json(chosen)
-    elif not found:
-        print_text(f"No sessions yet in {name}.")
-        print_text(
-            "Try `cutbank demo`, or `cutbank import PATH` with a transcript or a folder of them."
-        )
-    elif not chosen:
-        print_text(f"None of {format_count(len(found), 'session')} fits.")
-    else:
-        _print_sessions(chosen, names)
+    if chosen:
+        names = shorten_names(one["session"] for one in found)
+        return Answer(chosen, partial(_print_sessions, chosen, names))
+    if found:
+        return Answer([], f"None of {format_count(len(found), 'session')} fits.")
+    hint = "Try `cutbank demo`, or `cutbank import PATH` with a transcript or a folder of them."
+    return Answer([], f"No sessions yet in {name}.", hint)
 
 
 def costs(
     call: Invocation,
     by: str = option("--by GROUP", "day, project, model or session.", "day"),
     since: str | None = option("--since WHEN", "Only calls from then on: 2026-01-31, or 7d."),
-) -> None:
+) -> Answer:
     """Show what calls of models cost."""
     start = parse_since(since) if since is not None else None
     with open_call_store(call) as store:
         found = store.costs(by, since=start, namespace=call.named)
-    if call.as_json or not found.total.calls:
-        nothing = "No call of a model is recorded" + (" since then." if since else ".")
-        print_answer(call.as_json, asdict(found), nothing)
-    else:
-        _print_costs(found)
+    nothing = "No call of a model is recorded" + (" since then." if since else ".")
+    return Answer(asdict(found), partial(_print_costs, found) if found.total.calls else nothing)
 
 
 def _add_costs(
@@ -156,11 +145,9 @@ def _print_sessions(listed: Sequence[SessionJson], names: Mapping[str, str]) -> 
     if len({one["namespace"] for one in listed}) == 1:
         del columns["namespace"]
     print_rows([{name: of(one) for name, of in columns.items()} for one in listed])
-    broken = sum(bool(one["incomplete"]) for one in listed)
-    if is_shown and broken:
-        print_text(
-            f"The import of {format_count(broken, 'session')} was interrupted: import it again."
-        )
+    broken = format_count(sum(bool(one["incomplete"]) for one in listed), "session")
+    if is_shown and broken != "0 sessions":
+        print_text(f"The import of {broken} was interrupted: import it again.")
 
 
 def _format_when(written: str | None) -> str:
@@ -184,33 +171,19 @@ def _shorten_model(name: str) -> str:
 
 
 def _print_costs(found: CostReport) -> None:
-    rows = [[_group_name(one, found.by), *_cost_cells(one)] for one in found.rows]
-    print_table([found.by, *COST_HEADINGS], [*rows, ["total", *_cost_cells(found.total)]])
+    rows = [_cost_row(found.by, _group_name(one, found.by), one) for one in found.rows]
+    print_rows([*rows, _cost_row(found.by, "total", found.total)])
     print_text()
-    print_fields(_cost_fields(found))
-
-
-def _cost_fields(found: CostReport) -> Iterator[tuple[str, str]]:
-    total = found.total
-    parts = {
-        "input": total.input_usd,
-        "cache writes": total.cache_write_usd,
-        "cache reads": total.cache_read_usd,
-        "output": total.output_usd,
-        "reported by the agent": total.reported_usd,
-    }
-    known = ", ".join(f"{name} {format_usd(part)}" for name, part in parts.items() if part)
-    yield "cost", f"{format_usd(total.cost_usd)}{f': {known}' if known else ''}"
-    for one in [total, *found.unpriced] if found.unpriced else ():
-        about = "in no sum" if one is total else f"of {one.model}"
-        tokens = format_short_tokens(one.unpriced_tokens)
+    total = asdict(found.total)
+    print_fields(list_fields({name: total[name] for name in total if name.endswith("_usd")}))
+    for one in found.unpriced:
         calls = format_count(one.unpriced_calls, "call")
-        yield "no price", f"{calls} with {tokens} tokens {about}"
-    if found.unpriced:
-        yield "", 'Give prices in the settings, under [models."NAME"].'
-    if total.unreported_calls:
-        calls = format_count(total.unreported_calls, "call")
-        yield "no usage", f"{calls} without a report of tokens are in no sum"
+        print_text(
+            f"in no sum: {calls} of {one.model} with {format_short_tokens(one.unpriced_tokens)} "
+            'tokens; give prices in the settings, under [models."NAME"]'
+        )
+    if count := found.total.unreported_calls:
+        print_text(f"in no sum: {format_count(count, 'call')} without a report of tokens")
 
 
 def _group_name(one: CallCosts, by: str) -> str:
@@ -219,8 +192,14 @@ def _group_name(one: CallCosts, by: str) -> str:
     return name or ("(unknown)" if by in {"project", "model"} else "")
 
 
-def _cost_cells(one: CallCosts) -> list[str | int]:
-    tokens = (one.input_tokens, one.cache_write_tokens, one.cache_read_tokens, one.output_tokens)
+def _cost_row(by: str, name: str, one: CallCosts) -> dict[str, object]:
     unknown = one.unpriced_calls + one.unreported_calls
-    cost = format_short_cost(one.cost_usd, is_part=unknown > 0)
-    return [one.calls, *map(format_short_tokens, tokens), cost]
+    return {
+        by: name,
+        "calls": one.calls,
+        "input": format_short_tokens(one.input_tokens),
+        "cache write": format_short_tokens(one.cache_write_tokens),
+        "cache read": format_short_tokens(one.cache_read_tokens),
+        "output": format_short_tokens(one.output_tokens),
+        "cost": format_short_cost(one.cost_usd, is_part=unknown > 0),
+    }

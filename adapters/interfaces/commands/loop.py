@@ -1,5 +1,7 @@
 """Implements the calls of an agent's loop, for shell scripts, and `meter` for status bars."""
 
+from functools import partial
+
 from ....domain.context_limit import Color
 from ....domain.session_events import Usage
 from ....projections.history_view import HistoryView
@@ -7,10 +9,10 @@ from ...runtime.agent_loop import AgentLoop
 from ...runtime.compaction.event_sink import stats
 from ...runtime.sessions.context_meter import measure_context
 from ..command_line.options import LINEAGE, REQUEST_FORMAT, SESSION, STDIN_WORD, read_input_text
-from ..command_line.printing import format_bar, pick, print_answer, print_json, print_text
+from ..command_line.printing import format_bar, pick, print_text
 from ..command_line.sessions import name_to_json, open_call_session
-from ..command_line.verbs import Invocation, argument, option
-from ..command_line.views import check_format, print_view, view_to_json
+from ..command_line.verbs import Answer, Invocation, argument, option
+from ..command_line.views import answer_view, check_format
 
 MODEL = option("--model NAME", "The model that is asked.")
 LIMIT = option("--limit TOKENS", "What a prompt of it may have.", min=1)
@@ -29,14 +31,14 @@ def prepare(
     model: str | None = MODEL,
     limit: int | None = LIMIT,
     form: str | None = REQUEST_FORMAT,
-) -> None:
+) -> Answer:
     """Show what to send to a model now.
 
     It is compacted first, if the policy says so.
     """
     with open_call_session(call, session) as found:
         loop = found.loop(model=model, limit=limit)
-        _print_view(call, loop, loop.prepare(), form)
+        return _answer_view(loop, loop.prepare(), form)
 
 
 def record_call(
@@ -52,7 +54,7 @@ def record_call(
     cache_read: int | None = option("--cache-read", "Tokens that the cache held.", min=0),
     cache_write: int | None = option("--cache-write", "Tokens that were put into it.", min=0),
     output: int | None = option("--output", "Tokens answered.", min=0),
-) -> None:
+) -> Answer:
     """Record that a model answered to a view.
 
     Later counts build upon what it reports.
@@ -76,8 +78,7 @@ def record_call(
         "context": context,
     }
     size = "" if context is None else f", {context:,} tokens"
-    line = f"recorded: a call that was sent {found.key} as of #{at}{size}"
-    print_answer(call.as_json, document, line)
+    return Answer(document, f"recorded: a call that was sent {found.key} as of #{at}{size}")
 
 
 def handle_overflow(
@@ -88,12 +89,12 @@ def handle_overflow(
     model: str | None = MODEL,
     limit: int | None = LIMIT,
     form: str | None = REQUEST_FORMAT,
-) -> None:
+) -> Answer:
     """Show what to send after a refusal for length."""
     text = read_input_text(STDIN_WORD) if error == STDIN_WORD else error
     with open_call_session(call, session) as found:
         loop = found.loop(model=model, limit=limit)
-        _print_view(call, loop, loop.handle_overflow(text), form)
+        return _answer_view(loop, loop.handle_overflow(text), form)
 
 
 def meter(
@@ -102,43 +103,32 @@ def meter(
     model: str | None = MODEL,
     limit: int | None = LIMIT,
     lineage: str = LINEAGE,
-) -> None:
+) -> Answer:
     """Show how full a session's context is."""
     with open_call_session(call, session) as found:
         found.log.check_lineage(lineage)
         read = measure_context(found, model=model, limit=limit, lineage=lineage)
-    in_use = read.in_use
-    if call.as_json:
-        counted = stats(read.weighed)
-        kinds = ("user_tokens", "assistant_tokens", "tool_result_tokens")
-        print_json(
-            {
-                **name_to_json(found),
-                "lineage": lineage,
-                "policy": read.policy,
-                **pick(in_use, "tokens limit"),
-                "limit_source": read.limit.source,
-                **pick(in_use, "utilisation=share level colour=color"),
-                **{kind: counted[kind] for kind in kinds},
-                "notice": read.notice,
-            }
-        )
-        return
-    print_text(
-        f"{format_bar(in_use.share)} {in_use.share:.1%}, {in_use.level}",
-        fg=TERMINAL_COLORS[in_use.color],
-    )
+    in_use, counted = read.in_use, stats(read.weighed)
+    kinds = ("user_tokens", "assistant_tokens", "tool_result_tokens")
+    bar = f"{format_bar(in_use.share)} {in_use.share:.1%}, {in_use.level}"
     phrase = read.limit.source.phrase
-    print_text(f"{in_use.tokens:,} of {in_use.limit:,} tokens are in use ({phrase})")
-    if read.notice:
-        print_text(read.notice)
+    return Answer(
+        {
+            **name_to_json(found),
+            "lineage": lineage,
+            **pick(read, "policy tokens=in_use.tokens limit=in_use.limit"),
+            **pick(read, "limit_source=limit.source utilisation=in_use.share"),
+            **pick(in_use, "level colour=color"),
+            **{kind: counted[kind] for kind in kinds},
+            "notice": read.notice,
+        },
+        partial(print_text, bar, fg=TERMINAL_COLORS[in_use.color]),
+        f"{in_use.tokens:,} of {in_use.limit:,} tokens are in use ({phrase})",
+        *([read.notice] if read.notice else []),
+    )
 
 
-def _print_view(call: Invocation, loop: AgentLoop, view: HistoryView, form: str | None) -> None:
+def _answer_view(loop: AgentLoop, view: HistoryView, form: str | None) -> Answer:
     limit, source = loop.request.limit, loop.request.limit_source
-    if call.as_json or form is not None:
-        known = {"limit": limit, "limit_source": source}
-        print_json({**view_to_json(view, form or "neutral"), **known})
-    else:
-        print_text(f"a prompt may have {limit:,} tokens ({source.phrase})")
-        print_view(view)
+    line = f"a prompt may have {limit:,} tokens ({source.phrase})"
+    return answer_view(view, form, line, limit=limit, limit_source=source)

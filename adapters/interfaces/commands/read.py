@@ -2,9 +2,8 @@
 
 import sys
 from collections.abc import Iterable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
-
-import typer
 
 from ....domain.compaction import MAIN_LINEAGE
 from ...analysis.auditing.diffs import find_compaction_number
@@ -25,7 +24,6 @@ from ..command_line.options import (
     BRIEF,
     HANDLES_HELP,
     LINEAGE,
-    LINEAGE_VERSION,
     PLACE,
     REQUEST_FORMAT,
     SESSION,
@@ -33,10 +31,11 @@ from ..command_line.options import (
 from ..command_line.printing import (
     clip_text,
     format_count,
+    list_fields,
     pick,
     print_block,
-    print_brief,
     print_error,
+    print_fields,
     print_json,
     print_text,
     show_progress,
@@ -49,8 +48,8 @@ from ..command_line.sessions import (
     open_call_store,
     session_to_json,
 )
-from ..command_line.verbs import Invocation, argument, flag, option
-from ..command_line.views import print_view, read_view_place, view_to_json
+from ..command_line.verbs import Answer, Invocation, argument, flag, option
+from ..command_line.views import answer_view, read_view_place
 
 if TYPE_CHECKING:
     from ...storage.read_models.search import SearchHit
@@ -87,18 +86,14 @@ def view(
     *,
     lineage: str = LINEAGE,
     at: str | None = PLACE,
-    lineage_version: int | None = LINEAGE_VERSION,
     form: str | None = REQUEST_FORMAT,
     brief: bool = BRIEF,
-) -> None:
+) -> Answer:
     """Show what a model is sent: the summary and the kept blocks."""
     with open_call_session(call, session) as found:
-        place = read_view_place(found, at, lineage, lineage_version)
+        place = read_view_place(found, at, lineage)
         seen = found.view(lineage=place.lineage, at=place.position, lineage_version=place.version)
-        if call.as_json or form is not None:
-            print_json(view_to_json(seen, form or "neutral"))
-        else:
-            print_view(seen, brief=brief)
+        return answer_view(seen, form, brief=brief)
 
 
 def recall(
@@ -107,26 +102,22 @@ def recall(
     handle: list[str] | None = argument("HANDLE", HANDLES_HELP, None),
     search: str | None = option("--search TEXT", "Only blocks that hold it, in any case."),
     raw: bool = flag("--raw", "The text byte for byte, with nothing around it."),
-) -> None:
+) -> Answer:
     """Give back originals by their handles, in the view or not."""
     with open_call_session(call, session) as found:
         wanted = [parse_handles(handle, BlockLog(found).find_newest)] if handle else []
         blocks = found.recall(*wanted, search=search)
-        if call.as_json:
-            recalled = [
-                placed_to_json(one) | {"text": one.block.text, "block": block_to_json(one.block)}
-                for one in blocks
-            ]
-            print_json(name_to_json(found) | {"search": search, "recalled": recalled})
-        elif raw:
-            _write_raw(blocks)
-        elif blocks:
-            _print_recalled(blocks, search)
-        else:
-            where = " ".join(map(str, wanted)) or "the session"
-            print_text(f"No block in {where}" + (f" holds {search!r}." if search else "."))
-    if not blocks:
-        raise typer.Exit(1)
+    recalled = [
+        placed_to_json(one) | {"text": one.block.text, "block": block_to_json(one.block)}
+        for one in blocks
+    ]
+    document = name_to_json(found) | {"search": search, "recalled": recalled}
+    if not (blocks or raw):
+        where = " ".join(map(str, wanted)) or "the session"
+        line = f"No block in {where}" + (f" holds {search!r}." if search else ".")
+        return Answer(document, line, is_good=False)
+    show = partial(_write_raw, blocks) if raw else partial(_print_recalled, blocks, search)
+    return Answer(document, show, is_good=bool(blocks))
 
 
 def search(
@@ -136,7 +127,7 @@ def search(
     ),
     session: str | None = option("--session SESSION", "Only in this one."),
     limit: int = option("--limit", "How many.", 20, min=1, max=1_000),
-) -> None:
+) -> Answer:
     """Find words in everything ever said, hidden or not."""
     words = " ".join(query)
     with open_call_store(call) as store:
@@ -153,27 +144,20 @@ def search(
         reason, file, position = models.rebuild_reason, models.name, models.position
     if reason:
         print_error(f"{reason}, and is rebuilt")
-    if call.as_json:
-        hits = [_hit_to_json(one) for one in found]
-        about = {"query": words, "read_models": file, "position": position, "made_anew": reason}
-        print_json(about | {"found": hits})
-    elif found:
-        for one in found:
-            _print_hit(one)
-        whole = f"`cutbank recall {found[0].session} {found[0].position or 'HANDLE'}`"
-        print_text(f"{format_count(len(found), 'block')}; {whole} gives all of one.")
-    else:
-        print_text(f"No block contains {words!r}.")
+    about = {"query": words, "read_models": file, "position": position, "made_anew": reason}
+    document = about | {"found": [_hit_to_json(one) for one in found]}
     if not found:
-        raise typer.Exit(1)
+        return Answer(document, f"No block contains {words!r}.", is_good=False)
+    whole = f"`cutbank recall {found[0].session} {found[0].position or 'HANDLE'}`"
+    last = f"{format_count(len(found), 'block')}; {whole} gives all of one."
+    return Answer(document, *(partial(_print_hit, one) for one in found), last)
 
 
 def _log_to_json(log: BlockLog, blocks: Iterable[LoggedBlock]) -> dict[str, Any]:
-    boundary = log.view.boundary
     return {
         **session_to_json(log.session),
         **pick(log.view.coordinate, "lineage lineage_version"),
-        "boundary": boundary.originator_version if boundary else None,
+        **pick(log.view.boundary, "boundary=originator_version"),
         "log": [
             {
                 **placed_to_json(one),
@@ -202,30 +186,19 @@ def _print_log(log: BlockLog, blocks: Iterable[LoggedBlock], *, brief: bool) -> 
             print_text(f"\nturn {turn}" if turn else "\nbefore the first turn", bold=True)
         marks = list_marks(one.block, one.status, pending=one.pending, is_open=one.is_open)
         top = format_block_heading(one.position, one.block, marks, brief=brief)
-        if brief:
-            print_brief(top, one.block.text)
-        else:
-            print_block(top, format_block_body(one.block))
+        print_block(top, format_block_body(one.block), brief=brief)
 
 
 def _print_session(log: BlockLog) -> None:
     about = session_to_json(log.session)
-    title = f" - {about['title']}" if about["title"] else ""
-    print_text(f"{about['session']}{title}", bold=True)
-    source = f", imported from {about['source']}" if about["source"] else ""
-    fork = f", a fork of {about['forked_from']}" if about["forked_from"] else ""
-    names = {"turn": "turn", "blocks": "block", "tokens": "token", "open_calls": "open call"}
-    sizes = ", ".join(format_count(about[key], thing) for key, thing in names.items())
-    print_text(f"{sizes}, ends at #{about['position']}{source}{fork}")
     if about["prepared"]:
-        count = find_compaction_number(log.session, about["prepared"], MAIN_LINEAGE)
-        print_text(f"compaction {count} is prepared, to be served at the threshold")
+        number = find_compaction_number(log.session, about["prepared"], MAIN_LINEAGE)
+        about["prepared"] = f"compaction {number}"
+    about["view"] = f"{format_count(log.view.tokens, 'token')} estimated"
     if log.view.boundary:
-        at = log.view.coordinate
-        print_text(
-            f"{format_count(log.view.tokens, 'token')} estimated in the view on {at.lineage},"
-            f" compaction {_compaction_number(log)}"
-        )
+        about["view"] += f" on {log.view.coordinate.lineage}, compaction {_compaction_number(log)}"
+    print_text(about.pop("session"), bold=True)
+    print_fields(list_fields(about))
 
 
 def _compaction_number(log: BlockLog) -> int:

@@ -4,6 +4,7 @@ import json
 import os
 import sys
 from dataclasses import MISSING
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,12 +19,10 @@ from ..command_line.printing import (
     INDENT,
     clip_text,
     pick,
-    print_answer,
     print_error,
-    print_json,
     print_text,
 )
-from ..command_line.verbs import Invocation, flag
+from ..command_line.verbs import Answer, Invocation, flag
 
 MAX_VALUE_CHARACTERS = 60
 """Characters shown of a value; `--json` has all of it."""
@@ -33,32 +32,27 @@ def settings(
     call: Invocation,
     path: bool = flag("--path", "Only say where the file is."),
     example: bool = flag("--example", "Print a file with every setting and its default."),
-) -> None:
+) -> Answer:
     """Show each setting, its unit, and where it came from."""
     if example:
         text = make_example()
-        print_answer(call.as_json, {"example": text}, text.rstrip("\n"))
-        return
+        return Answer({"example": text}, text.rstrip("\n"))
     place, _ = find_settings_file(call.settings_file, os.environ)
     document = {"file": str(place), "exists": place.exists()}
     if path:
-        print_answer(call.as_json, document, str(place))
-        return
+        return Answer(document, str(place))
     rows = list(list_effective_settings(load_settings(call.settings_file)))
-    if call.as_json:
-        print_json(document | {"settings": [_row_to_json(row) for row in rows]})
-    else:
-        print_text(f"{place}" + ("" if place.exists() else " (not there; `--example` prints one)"))
-        for row in rows:
-            _print_setting(row)
+    heading = f"{place}" + ("" if place.exists() else " (not there; `--example` prints one)")
+    return Answer(
+        document | {"settings": [_row_to_json(row) for row in rows]},
+        heading,
+        *(partial(_print_setting, row) for row in rows),
+    )
 
 
 def _row_to_json(row: ListedSetting) -> dict[str, Any]:
     return {
-        **pick(row, "name value"),
-        **pick(row.about, "unit"),
-        "takes": row.about.accepted_values,
-        **pick(row.about, "help"),
+        **pick(row, "name value unit=about.unit takes=about.accepted_values help=about.help"),
         **pick(row, "default"),
         "origin": str(row.origin),
         **pick(row.origin, "file variable"),
@@ -81,18 +75,12 @@ def _format_listed(row: ListedSetting) -> str:
     return clip_text(hide_keys(text) + (f" {unit}" if unit else ""), MAX_VALUE_CHARACTERS)
 
 
-def policies(call: Invocation) -> None:
+def policies(_call: Invocation) -> Answer:
     """List the policies with their presets and settings."""
     listed = [_policy_to_json(policy) for policy in list_policies().values()]
     for brought in list_unusable():
         print_error(str(brought))
-    if call.as_json:
-        print_json(listed)
-        return
-    for number, one in enumerate(listed):
-        if number:
-            print_text()
-        _print_policy(one)
+    return Answer(listed, *(partial(_print_policy, one) for one in listed))
 
 
 def _print_policy(one: dict[str, Any]) -> None:
@@ -111,15 +99,15 @@ def _print_policy(one: dict[str, Any]) -> None:
         unset = "must be set" if setting["required"] else default
         print_text(f"    --set {setting['name']}=...  {setting['takes']} ({unset})")
         print_text(f"        {setting['help']}")
+    print_text()
 
 
 def _policy_to_json(policy: type[Policy]) -> dict[str, Any]:
     # The first sentence of a policy's module describes the policy.
     document = sys.modules[policy.__module__].__doc__ or ""
-    alias = find_alias(policy)
     return {
         "name": policy.name,
-        "aliases": [alias] if alias else [],
+        "aliases": [*filter(None, [find_alias(policy)])],
         "default": policy.name == DEFAULT_POLICY,
         "summary": document.strip().partition("\n")[0],
         "source": getattr(policy, "source", None),

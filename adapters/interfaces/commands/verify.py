@@ -1,24 +1,23 @@
 """Implements `verify`, `backup` and `rebuild`, which check and keep a database."""
 
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from time import perf_counter
 from typing import Any
 
-import typer
-
 from ...analysis.verifier import verify as verify_log
 from ...transcripts.reports import VerificationReport
-from ..command_line.printing import format_count, print_answer, show_progress
+from ..command_line.printing import format_count, format_value, show_progress
 from ..command_line.sessions import find_session, open_call_store
-from ..command_line.verbs import Invocation, argument, flag
+from ..command_line.verbs import Answer, Invocation, argument, flag
 
 
 def verify(
     call: Invocation,
     session: str | None = argument("SESSION", "One session; else all.", None),
     adopt: bool = flag("--adopt", "Accept a copy that was made in use, if it is whole."),
-) -> None:
+) -> Answer:
     """Prove that nothing was lost and nothing changed."""
     with open_call_store(call, adopts=adopt) as store:
         one = None if session is None else find_session(store, session, call.namespace)
@@ -29,25 +28,21 @@ def verify(
         where = found.session + (f" on {found.lineage}" if found.lineage else "")
         at = f" #{found.position}" if found.position else ""
         lines.append(f"{where}{at}: {found.rule}: {found.what}")
-    print_answer(call.as_json, verdict_to_json(verdict), *lines, describe_verdict(verdict))
-    if not verdict.is_ok:
-        raise typer.Exit(1)
+    document = verdict_to_json(verdict)
+    return Answer(document, *lines, describe_verdict(document), is_good=verdict.is_ok)
 
 
-def backup(
-    call: Invocation,
-    file: Path = argument("FILE", "A new file."),
-) -> None:
+def backup(call: Invocation, file: Path = argument("FILE", "A new file.")) -> Answer:
     """Copy the database into a new file, while others write on."""
     with open_call_store(call) as store:
         store.backup(file)
         source = store.name
     size = file.stat().st_size
     document = {"database": source, "backup": str(file), "bytes": size}
-    print_answer(call.as_json, document, f"{source} is copied to {file}, {size:,} bytes")
+    return Answer(document, f"{source} is copied to {file}, {size:,} bytes")
 
 
-def rebuild(call: Invocation) -> None:
+def rebuild(call: Invocation) -> Answer:
     """Rebuild the read models from the log."""
     with open_call_store(call) as store:
         models = store.read_models
@@ -71,20 +66,17 @@ def rebuild(call: Invocation) -> None:
     file = Path(models.name)
     document["bytes"] = file.stat().st_size if file.exists() else 0
     read = f"{format_count(sessions, 'session')}, {format_count(blocks, 'block')}"
-    done = f"{models.name} is rebuilt from {format_count(events, 'event')}: {read}"
-    print_answer(call.as_json, document, done)
+    return Answer(
+        document, f"{models.name} is rebuilt from {format_count(events, 'event')}: {read}"
+    )
 
 
 def verdict_to_json(verdict: VerificationReport) -> dict[str, Any]:
     return {"ok": verdict.is_ok, **asdict(verdict)}
 
 
-def describe_verdict(verdict: VerificationReport) -> str:
-    outcome = "all is well" if verdict.is_ok else format_count(len(verdict.violations), "violation")
-    counts = {
-        "session": verdict.sessions,
-        "event": verdict.positions,
-        "boundary": verdict.boundaries,
-        "recorded call": verdict.calls,
-    }
-    return f"{outcome}: {', '.join(format_count(count, one) for one, count in counts.items())}"
+def describe_verdict(verdict: Mapping[str, Any]) -> str:
+    """Describe a verification as `verify --json` has it."""
+    outcome = "all is well" if verdict["ok"] else f"violations {len(verdict['violations']):,}"
+    counts = {name: verdict[name] for name in ("sessions", "positions", "boundaries", "calls")}
+    return f"{outcome}: {format_value(counts)}"

@@ -1,7 +1,7 @@
 """Implements the verbs that write to a session's log, such as `append`, `pin` and `wake`."""
 
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import UTC
 from enum import StrEnum
 from functools import partial
 from typing import Any
@@ -10,18 +10,20 @@ from ....domain.blocks import AnyBlock, Block
 from ....domain.errors import InvalidSettingError
 from ....domain.ranges import Ranges
 from ...runtime.sessions.stored_session import StoredSession, schedule_wake
-from ..command_line.blocks import BlockLog, find_position, parse_blocks, parse_handles, parse_json
+from ..command_line.blocks import BlockLog, find_position, parse_blocks, parse_handles
 from ..command_line.options import (
     HANDLES,
     SESSION,
     STDIN_WORD,
+    name_input,
     parse_moment,
     parse_span,
+    read_input_json,
     read_input_text,
 )
-from ..command_line.printing import format_time, pick, print_answer
+from ..command_line.printing import format_time, pick
 from ..command_line.sessions import name_to_json, open_call_session
-from ..command_line.verbs import Invocation, argument, flag, option
+from ..command_line.verbs import Answer, Invocation, argument, flag, option
 
 
 class TextRole(StrEnum):
@@ -45,7 +47,7 @@ def append(
     ),
     key: str | None = option("--key NAME", "Names the append: repeated, it adds nothing."),
     expect: str | None = option("--expect HANDLE", "Append only if the session still ends here."),
-) -> None:
+) -> Answer:
     """Add blocks to a session; a new name opens one."""
     said, body = _read_input(text, role, blocks, response)
     # `--expect` requires an existing session.
@@ -60,19 +62,19 @@ def append(
     if done.is_repeated:
         what = f"was {what} before, under the same key"
     document = name_to_json(found) | pick(done, "first last") | {"repeated": done.is_repeated}
-    print_answer(call.as_json, document, f"{where} {what}")
+    return Answer(document, f"{where} {what}")
 
 
-def pin(call: Invocation, session: str = SESSION, handle: list[str] = HANDLES) -> None:
+def pin(call: Invocation, session: str = SESSION, handle: list[str] = HANDLES) -> Answer:
     """Keep blocks in the view, from the next boundary on."""
     what = "stays in the view from the next boundary on"
-    _change_blocks(call, session, handle, StoredSession.pin, what)
+    return _change_blocks(call, session, handle, StoredSession.pin, what)
 
 
-def unpin(call: Invocation, session: str = SESSION, handle: list[str] = HANDLES) -> None:
+def unpin(call: Invocation, session: str = SESSION, handle: list[str] = HANDLES) -> Answer:
     """Let pinned blocks leave the view again."""
     what = "may leave the view again from the next boundary on"
-    _change_blocks(call, session, handle, partial(StoredSession.pin, keep=False), what)
+    return _change_blocks(call, session, handle, partial(StoredSession.pin, keep=False), what)
 
 
 def hide(
@@ -80,23 +82,25 @@ def hide(
     session: str = SESSION,
     handle: list[str] = HANDLES,
     replacement: str | None = option("--replacement TEXT", "What the view shows in their place."),
-) -> None:
+) -> Answer:
     """Take blocks out of the view. The log keeps them.
 
     They leave with the next boundary, so that prompt caches stay warm until then.
     """
     hide_blocks = partial(StoredSession.hide, replacement=replacement)
-    _change_blocks(call, session, handle, hide_blocks, "leaves the view with the next boundary")
+    return _change_blocks(
+        call, session, handle, hide_blocks, "leaves the view with the next boundary"
+    )
 
 
-def retract(call: Invocation, session: str = SESSION, handle: list[str] = HANDLES) -> None:
+def retract(call: Invocation, session: str = SESSION, handle: list[str] = HANDLES) -> Answer:
     """Take blocks back, as if not said. The log keeps them.
 
     They leave every view at once. A call takes its result along.
     """
     with open_call_session(call, session) as found:
         gone = found.retract(parse_handles(handle, BlockLog(found).find_newest))
-        _print_changed(call, found, gone, "was taken back")
+        return _describe_change(found, gone, "was taken back")
 
 
 def fork(
@@ -104,13 +108,12 @@ def fork(
     session: str = SESSION,
     new: str = argument("NEW", "The name of the fork."),
     at: str | None = option("--at HANDLE", "The last block that both share."),
-) -> None:
+) -> Answer:
     """Open a session that shares this one's history so far."""
     with open_call_session(call, session) as found:
         begins = found.fork(new, at=None if at is None else find_position(found, at)).position
     about = {"session": new, "namespace": found.namespace, "forked_from": found.key}
-    print_answer(
-        call.as_json,
+    return Answer(
         about | {"at": begins - 1, "position": begins},
         f"{new} shares {found.key} up to #{begins - 1} and goes its own way from there",
     )
@@ -124,13 +127,17 @@ def wake(
     after: str | None = option("--in SPAN", "From now: 90s, 20m, 2h or 1d."),
     cancel: bool = flag("--cancel", "Take back what was scheduled."),
     reason: str | None = option("--reason TEXT", "What it waits for."),
-) -> None:
+) -> Answer:
     """Say when the agent goes on by itself."""
     if (at is not None) + (after is not None) + cancel != 1:
         raise InvalidSettingError("wake takes one of --at TIME, --in SPAN and --cancel")
     with open_call_session(call, session) as found:
         now = found.log.events.clock()
-        moment = None if cancel else _parse_wake_time(now, at, after)
+        moment = None
+        if at is not None:
+            moment = parse_moment(at, "--at")
+        elif after is not None:
+            moment = now + parse_span(after, "--in")
         if moment is not None and moment <= now:
             raise InvalidSettingError(f"{moment.isoformat(timespec='seconds')} is past: say when")
         schedule_wake(found, moment, reason)
@@ -140,9 +147,7 @@ def wake(
     else:
         line = f"{found.key} goes on at {format_time(moment)}; until then it is not idle"
     at_utc = moment.astimezone(UTC).isoformat() if moment else None
-    print_answer(
-        call.as_json, name_to_json(found) | {"wake_at": at_utc, "position": position}, line
-    )
+    return Answer(name_to_json(found) | {"wake_at": at_utc, "position": position}, line)
 
 
 def _read_input(
@@ -154,17 +159,13 @@ def _read_input(
             said = read_input_text(STDIN_WORD) if text == STDIN_WORD else text
             return [Block.model_validate({"kind": role.value, "text": said})], None
         case None, str(path), None:
-            return parse_blocks(read_input_text(path), _file_name(path)), None
+            return parse_blocks(read_input_json(path), name_input(path)), None
         case None, None, str(path):
-            return [], parse_json(read_input_text(path), _file_name(path))
+            return [], read_input_json(path)
         case _:
             raise InvalidSettingError(
                 "append takes one of TEXT (- for standard input), --blocks FILE, --response FILE"
             )
-
-
-def _file_name(path: str) -> str:
-    return "standard input" if path == STDIN_WORD else path
 
 
 def _change_blocks(
@@ -173,7 +174,7 @@ def _change_blocks(
     words: list[str],
     change: Callable[[StoredSession, Ranges], object],
     what: str,
-) -> None:
+) -> Answer:
     """Change the blocks that handles name; skip everything else in a range."""
     with open_call_session(call, key) as session:
         log = BlockLog(session)
@@ -183,18 +184,9 @@ def _change_blocks(
         singles = Ranges(run for run in wanted.runs if run[0] == run[1])
         named = ((found - log.retracted) | singles) or wanted
         change(session, named)
-        _print_changed(call, session, named, what)
+        return _describe_change(session, named, what)
 
 
-def _print_changed(call: Invocation, session: StoredSession, named: Ranges, what: str) -> None:
+def _describe_change(session: StoredSession, named: Ranges, what: str) -> Answer:
     document = name_to_json(session) | {"handles": named, "position": session.position}
-    print_answer(call.as_json, document, f"{named} {what}")
-
-
-def _parse_wake_time(now: datetime, at: str | None, after: str | None) -> datetime:
-    if at is not None:
-        return parse_moment(at, "--at")
-    try:
-        return now + parse_span(after or "", "--in")
-    except OverflowError:
-        raise InvalidSettingError(f"{after} is further away than a calendar goes") from None
+    return Answer(document, f"{named} {what}")

@@ -15,7 +15,7 @@ from cutbank import Block, HistoryView, Ranges, StoredSession, ToolCall, ToolRes
 from cutbank.adapters.analysis.replaying.recordings import (
     read_decisions,
     read_recording,
-    store_lineage,
+    store_decisions,
 )
 from cutbank.domain.compaction import MAIN_LINEAGE
 from cutbank.domain.compaction_events import CompactionFailed, Trigger
@@ -26,8 +26,7 @@ from cutbank.domain.item import Item, order_for_view
 from cutbank.domain.policies.policy import Policy, is_due
 from cutbank.domain.window import Plan, Window
 from cutbank.projections.replay.policy_decider import PolicyDecider
-from cutbank.projections.replay.recorded_calls import RecordedCall
-from cutbank.projections.replay.recording import Recording
+from cutbank.projections.replay.recording import RecordedCall, Recording
 from cutbank.projections.replay.replay import (
     RecordedDecider,
     ReplayDecision,
@@ -111,7 +110,7 @@ def test_a_stored_what_if_shows_at_each_call_what_the_replay_said(
 
         calls = replay_recording(recording, decider, limit=limit, lineage="what if")
         said = {one.call.last_seen_position: fold.make_view() for one, fold in calls}
-        store_lineage(agent.session, "what if", decider.events)
+        store_decisions(agent.session, "what if", decider.events)
 
         assert not verify(store_of(agent.session)).violations
         for at, view in said.items():

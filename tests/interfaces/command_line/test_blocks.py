@@ -88,7 +88,7 @@ def test_show_marks_what_a_summary_replaces(run: Run, long_talk: Path) -> None:
 
     fates = [log[at]["fate"] for at in (3, 4, 6, max(log))]
     assert fates == ["pinned", "summarised", "hidden", "visible"]
-    for mark in ("[summarized]", "[hidden]", "in the view on main, compaction 1"):
+    for mark in ("[summarized]", "[hidden]", "estimated on main, compaction 1"):
         assert mark in shown
 
 

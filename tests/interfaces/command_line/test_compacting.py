@@ -1,6 +1,7 @@
 """Sessions are compacted, tried out, priced and reverted; and the verbs of an agent's loop."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -57,7 +58,7 @@ def test_what_is_prepared_is_served_when_it_is_asked_for_and_reverted(
 
     assert run("view", "long", "--json").json["fingerprint"] == before["fingerprint"]
     assert run("sessions", "--json").json[0]["prepared"] == outcome["boundary"]
-    assert "compaction 1 is prepared" in run("show", "long", "--brief").out
+    assert re.search(r"^prepared +compaction 1$", run("show", "long", "--brief").out, re.MULTILINE)
     served = run("activate", "long", "--json").json
     assert served["boundary"] == outcome["boundary"]
     assert served["tokens"] < served["tokens_before"] == before["tokens"]
@@ -71,12 +72,12 @@ def test_what_is_prepared_is_served_when_it_is_asked_for_and_reverted(
 
 def test_if_due_compacts_at_the_threshold_and_not_before(run: Run, long_talk: Path) -> None:
     early = run(*COMPACT, "--if-due", "--json")
-    asked = run(*DRY, "--if-due")
+    asked = run(*DRY, "--if-due", "--json")
     due = run(*COMPACT, "--if-due", "--limit", "8000", "--json")
 
     assert (early.code, early.json["compacted"]) == (1, False)
     assert "sees no need" in early.json["reason"]
-    assert "it would not fire by itself" in asked.out
+    assert asked.json["explanation"]["fires"] is False
     assert (due.code, due.json["compacted"]) == (0, True)
     assert (due.json["explanation"], due.json["pricing"]) == (None, None)
 
@@ -93,8 +94,8 @@ def test_a_dry_run_says_when_it_fires_what_leaves_and_what_stays(run: Run, long_
     assert sum(share["tokens"] for share in [*leaves, *stays]) == before["tokens"]
     assert explained["wanted"]["cut"] == outcome["first_kept"]
     assert (explained["stands_in"], explained["writers"]) == ("summary", ["extractive"])
-    assert f"to keep what begins at #{outcome['first_kept']}" in said
-    assert "by       extractive; if no summarizer can, rules write it" in said
+    assert f"cut {outcome['first_kept']:,}, summary tokens " in said
+    assert "writers   extractive" in said
     used = explained["used"]
     words = (*DRY, "--set", f"reserve_tokens={explained['limit'] - (used - 1)}", "--json")
     due = run(*words).json["explanation"]
@@ -118,8 +119,8 @@ def test_each_repair_is_told_with_its_rule(run: Run, address: str) -> None:
     (repair,) = [one for one in outcome["repairs"] if one["trimmed"]]
     (shorter,) = outcome["explanation"]["shortened"]
     assert count_handles(repair["trimmed"]) == 1
-    assert f"{repair['rule']}: shown shortened: {shorter['handle']}" in said
-    assert f"{shorter['tokens']:,} -> {shorter['shown']:,} tokens are shown" in said
+    assert f"rule {repair['rule']}, trimmed {shorter['handle']}" in said
+    assert f"handle {shorter['handle']}, tokens {shorter['tokens']:,}, shown " in said
 
 
 def test_where_no_summary_is_written_it_is_said(run: Run, long_talk: Path) -> None:
@@ -132,9 +133,8 @@ def test_where_no_summary_is_written_it_is_said(run: Run, long_talk: Path) -> No
     assert explained["wanted"]["cut"] is None
     leaves = sum(share["blocks"] for share in explained["leaves"])
     assert count_handles(explained["wanted"]["drops"]) == leaves
-    assert "a notice that blocks left, and no summary" in run(*pruning).out
     assert run(*tunacode, "--json").json["explanation"]["wanted"]["on_failure"] == "unchanged"
-    assert "if no summarizer can, nothing changes" in run(*tunacode).out
+    assert "on failure unchanged" in run(*tunacode).out
 
 
 def test_a_dry_run_is_priced_by_the_model_of_the_newest_call(
@@ -158,8 +158,7 @@ def test_a_dry_run_is_priced_by_the_model_of_the_newest_call(
     assert (pricing["expected_calls"], pricing["is_worthwhile"]) == (50, True)
     assert (named["model"], named["saves_usd"]) == ("gpt-5.4", named["saves_per_call_usd"])
     # Without a known model there are tokens and no money.
-    assert "no model is known" in of_none
-    assert "$" not in of_none.partition("price")[2]
+    assert "saves $" not in of_none
     assert unknown["saves_tokens"] > 0
     assert (unknown["saves_usd"], unknown["is_worthwhile"]) == (None, None)
 

@@ -16,7 +16,7 @@ from rich.cells import cell_len
 from cutbank.adapters.interfaces.command_line.printing import (
     escape_controls,
     print_json,
-    print_table,
+    print_rows,
     print_text,
 )
 from cutbank.adapters.interfaces.commands.backtest_tables import MAX_NAMED_ROWS, print_backtest
@@ -54,27 +54,25 @@ def test_a_terminal_shows_every_character_and_obeys_none(text: str) -> None:
 NAME = "a-rather-long-name-of-a-session-0123456789"
 NUMBERS = [1_000_000 + n for n in range(8)]
 HEADINGS = ["session", *(f"tokens {n}" for n in range(8)), "title"]
-ROWS: list[list[str | int]] = [
-    [NAME, *NUMBERS, "What it is about, 다음 작업 계획, at length"],
-    ["b", *NUMBERS, ""],
-]
+CELLS = [[NAME, *NUMBERS, "What it is about, 다음 작업 계획, at length"], ["b", *NUMBERS, ""]]
+ROWS = [dict(zip(HEADINGS, cells, strict=True)) for cells in CELLS]
 
 
 def test_a_table_fits_the_terminal_and_loses_no_number(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # In a pipe a tab is between values, and nothing is padded.
-    print_table(HEADINGS, ROWS)
+    print_rows(ROWS)
     heading, first, second = capsys.readouterr().out.splitlines()
     assert heading.split("\t") == HEADINGS
-    assert first.split("\t") == [NAME, *(f"{number:,}" for number in NUMBERS), ROWS[0][-1]]
+    assert first.split("\t") == [NAME, *(f"{number:,}" for number in NUMBERS), CELLS[0][-1]]
     assert second.startswith("b\t1,000,000\t")
 
     act_as_terminal(monkeypatch)
     for width in (20, 60, 80, 200):
         monkeypatch.setenv("COLUMNS", str(width))
 
-        print_table(HEADINGS, ROWS)
+        print_rows(ROWS)
 
         out = capsys.readouterr().out
         assert max(map(cell_len, out.splitlines())) <= width

@@ -202,8 +202,8 @@ def test_four_workers_of_which_one_is_killed_compact_each_session_once(
     with ExitStack() as running:
         dying = running.enter_context(idling(database, "--settings", settings, env=short))
         assert is_at_it(at_it)
-        words = (database, "--concurrency", "1")
-        workers = [running.enter_context(idling(*words, env=env)) for _ in range(3)]
+        one_at_once = {**env, "CUTBANK_IDLE_CONCURRENCY": "1"}
+        workers = [running.enter_context(idling(database, env=one_at_once)) for _ in range(3)]
         deadline = monotonic() + LONG
         # On a busy machine one worker may do all that is due before another has started.
         while status(database).done < 1:
