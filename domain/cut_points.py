@@ -1,11 +1,11 @@
 """Finds where a history may be cut; a legal cut is in the set of every rule."""
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from .blocks import UNSENT_KINDS, Kind, ToolCall, ToolResult
-from .item import Item, get_place
+from .item import Item, get_place, group_blocks
 from .ranges import Ranges
 from .window import Window
 
@@ -29,23 +29,20 @@ def find_nearest_cut(cuts: frozenset[int], wanted: int) -> int | None:
     return min(beside, key=lambda cut: (abs(cut - wanted), cut), default=None)
 
 
-def find_cuts_between_pairs(window: Window) -> frozenset[int]:
-    """Return the cuts that keep each tool call with its result."""
+def find_cuts_between_groups(window: Window) -> frozenset[int]:
+    """Return the cuts that keep each call with its result, and the pieces of one message."""
     items = window.open_to_cut
-    return _find_cuts_outside(
-        items, ((item.call, item.place) for item in items if item.call is not None)
-    )
-
-
-def find_cuts_between_messages(window: Window) -> frozenset[int]:
-    """Return the cuts that keep the pieces of one message together, such as parallel calls."""
-    first: dict[str, int] = {}
-    last: dict[str, int] = {}
-    for item in window.open_to_cut:
-        if message := item.message:
-            first.setdefault(message, item.position)
-            last[message] = item.position
-    return _find_cuts_outside(window.open_to_cut, zip(first.values(), last.values(), strict=True))
+    last_of: dict[int, int] = {}
+    for group in group_blocks(items):
+        places = [item.place for item in group]
+        last_of[min(places)] = max(*places, last_of.get(min(places), 0))
+    legal: set[int] = set()
+    parted_up_to = 0
+    for item in items:
+        if item.place > parted_up_to:
+            legal.add(item.position)
+        parted_up_to = max(parted_up_to, last_of.get(item.place, 0))
+    return frozenset(legal)
 
 
 def find_cuts_that_remove_blocks(window: Window) -> frozenset[int]:
@@ -78,8 +75,7 @@ def find_cuts_with_visible_blocks(window: Window) -> frozenset[int]:
 
 
 CUT_RULES = (
-    find_cuts_between_pairs,
-    find_cuts_between_messages,
+    find_cuts_between_groups,
     find_cuts_that_remove_blocks,
     find_cuts_with_visible_blocks,
 )
@@ -147,17 +143,3 @@ def find_orphans(items: Iterable[Item], stays: Ranges) -> Orphans:
         results=frozenset((results & calls_left) - calls),
         calls=frozenset((calls & results_left) - results),
     )
-
-
-def _find_cuts_outside(items: Sequence[Item], spans: Iterable[tuple[int, int]]) -> frozenset[int]:
-    """Return all positions except those inside a span; a span's first position is allowed."""
-    reach: dict[int, int] = {}
-    for first, last in spans:
-        reach[first] = max(last, reach.get(first, last))
-    legal: set[int] = set()
-    parted_up_to = 0
-    for item in items:
-        if item.place > parted_up_to:
-            legal.add(item.position)
-        parted_up_to = max(parted_up_to, reach.get(item.position, 0))
-    return frozenset(legal)

@@ -50,8 +50,6 @@ def group_messages(items: Sequence[Item]) -> tuple[Message, ...]:
         role = _ROLES.get(block.kind)
         if role is None:
             continue
-        # The same as comparing `_make_message_key`, but several times as fast, since all of a
-        # history passes here.
         name = None if role is _RESULT else block.message_id
         if name is not None and name == named and role is said_by:
             pieces.append(item)
@@ -62,26 +60,6 @@ def group_messages(items: Sequence[Item]) -> tuple[Message, ...]:
     if pieces:
         messages.append(Message(said_by, tuple(pieces), begins))
     return tuple(messages)
-
-
-def iter_messages_back(items: Sequence[Item]) -> Iterator[Message]:
-    """Yield the same messages, newest first; look no further back than the caller iterates."""
-    pieces: list[tuple[int, Item, Role]] = []
-    for index in range(len(items) - 1, -1, -1):
-        item = items[index]
-        if role := find_role(item):
-            piece = (index, item, role)
-            if pieces and _make_message_key(piece) != _make_message_key(pieces[-1]):
-                yield _make_message(pieces)
-                pieces = []
-            pieces.append(piece)
-    if pieces:
-        yield _make_message(pieces)
-
-
-def _make_message(newest_first: Sequence[tuple[int, Item, Role]]) -> Message:
-    index, _, role = newest_first[-1]
-    return Message(role, tuple(item for _, item, _ in reversed(newest_first)), index)
 
 
 def find_role(item: Item) -> Role | None:
@@ -131,10 +109,3 @@ def iter_message_spans_back(items: Sequence[Item]) -> Iterator[tuple[int, int]]:
         start = find_message_start(items, end - 1)
         yield start, end
         end = start
-
-
-def _make_message_key(piece: tuple[int, Item, Role]) -> tuple[object, ...]:
-    index, item, role = piece
-    name = item.block.message_id
-    # A block without a message id, and each tool result, is its own message.
-    return (role, index) if name is None or role is Role.TOOL_RESULT else (role, name)

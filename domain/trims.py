@@ -3,7 +3,6 @@
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import NamedTuple
 
 from .blocks import Kind
 from .compaction_events import Replacement, Trim
@@ -40,59 +39,41 @@ def trim_text(text: str, trim: Trim) -> str:
 
 
 def count_trimmed_chars(whole: int, trim: Trim) -> int:
-    return _count_chars_left(whole, trim.position, trim.head, trim.tail)
-
-
-def _count_chars_left(whole: int, position: int, head: int, tail: int = 0) -> int:
-    left_out = whole - head - tail
-    return whole if left_out <= 0 else head + len(_write_mark(left_out, position)) + tail
+    left_out = whole - trim.head - trim.tail
+    if left_out <= 0:
+        return whole
+    return trim.head + len(_write_mark(left_out, trim.position)) + trim.tail
 
 
 def _write_mark(left_out: int, position: int) -> str:
     return f"\n[... {left_out:,} characters left out; recall #{position} ...]\n"
 
 
-class ShortenedResult(NamedTuple):
-    """A tool result that shows less than before."""
-
-    item: Item
-    head: int
-    """Characters of its beginning that stay."""
-    saved: int
-    """Tokens that the view becomes smaller by."""
-
-
-def iter_shortened_results(
-    window: Window, heads: Iterable[tuple[Item, int]]
-) -> Iterator[ShortenedResult]:
-    """Yield the results that show more than the given number of characters of their beginning.
-
-    Gives the same answer as `list_effective_trims` for such trims, without making them.
-    """
-    hidden = _find_hidden(window)
-    for item, head in heads:
-        if item.is_pinned or (hidden and item.position in hidden):
-            continue
-        then = _count_chars_left(len(item.block.text), item.position, head)
-        if then < _count_shown_chars(item, window.earlier_trims.get(item.position)):
-            yield ShortenedResult(item, head, item.tokens - window.count_item_tokens(item, then))
-
-
 def list_effective_trims(
     window: Window, stays: Iterable[Item], trims: Sequence[Trim]
 ) -> tuple[Trim, ...]:
     """Return the trims that shorten something: a tool result that stays and is longer."""
-    if not trims:
-        return ()
+    return tuple([trim for trim, _ in iter_effective_trims(window, stays, trims)]) if trims else ()
+
+
+def iter_effective_trims(
+    window: Window, stays: Iterable[Item], trims: Iterable[Trim]
+) -> Iterator[tuple[Trim, Item]]:
+    """Yield each trim that shortens something, and the tool result that it shortens."""
     results = {item.position: item for item in _iter_trimmable(window, stays, _RESULTS)}
-    return tuple(
-        trim
-        for trim in trims
-        if min(trim.head, trim.tail) >= 0
-        and (item := results.get(trim.position))
-        and count_trimmed_chars(len(item.block.text), trim)
-        < _count_shown_chars(item, window.earlier_trims.get(item.position))
-    )
+    for trim in trims:
+        item = results.get(trim.position)
+        if item is None or min(trim.head, trim.tail) < 0:
+            continue
+        shown = _count_shown_chars(item, window.earlier_trims.get(item.position))
+        if count_trimmed_chars(len(item.block.text), trim) < shown:
+            yield trim, item
+
+
+def count_saved_tokens(window: Window, item: Item, trim: Trim) -> int:
+    """Return the tokens by which the view becomes smaller if the item is trimmed."""
+    length = count_trimmed_chars(len(item.block.text), trim)
+    return item.tokens - window.count_item_tokens(item, length)
 
 
 def trim_largest_results(window: Window, stays: Iterable[Item]) -> tuple[Trim, ...]:

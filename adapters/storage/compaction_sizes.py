@@ -91,10 +91,9 @@ def _find_switches(decisions: Sequence[Event]) -> Iterator[BoundarySwitch]:
 def _read_prompts(reader: ViewReader, switch: BoundarySwitch, *, later: bool) -> Iterator[int]:
     """Yield the reported prompts on the view that a switch ended, newest first, or on the next."""
     first, end = (switch.begins, switch.until) if later else (switch.ends, switch.begins)
-    chain = reader.store.find_session_chain(reader.namespace, reader.key)
     between = (switch.position + 1, inf) if later else (1, switch.position)
     for call in iter_calls(
-        reader.store, chain, *between, limit=_MAX_EVENTS_READ, newest_first=not later
+        reader.store, reader.chain, *between, limit=_MAX_EVENTS_READ, newest_first=not later
     ):
         if first <= call.lineage_version < end and _is_on_lineage(reader, call) and call.context:
             yield call.context

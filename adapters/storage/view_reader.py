@@ -2,7 +2,7 @@
 
 import os
 from contextlib import AbstractContextManager
-from functools import partial
+from functools import cached_property, partial
 from threading import RLock
 from typing import cast
 
@@ -56,14 +56,14 @@ class ViewReader:
             self._process, self._advancing = os.getpid(), RLock()
         return self._advancing
 
-    @property
-    def session_chain(self) -> Chain:
-        """The streams that hold the session's events."""
+    @cached_property
+    def chain(self) -> Chain:
+        """The streams of the session's positions."""
         return self.store.find_session_chain(self.namespace, self.key)
 
     @property
     def lineage_chain(self) -> Chain:
-        """The streams that hold the lineage's decisions."""
+        """The streams of the lineage's versions, which its first event of its own changes."""
         return self.store.find_lineage_chain(self.namespace, self.key, self.lineage)
 
     def read_view(self, at: int | None = None, lineage_version: int | None = None) -> HistoryView:
@@ -87,18 +87,17 @@ class ViewReader:
         self, at: int | None = None, lineage_version: int | None = None
     ) -> tuple[HistoryFold, Coordinate]:
         """Return the fold at a coordinate, not to be changed; hold `advancing` while using it."""
-        chain = self.session_chain
         coordinate, state, lineage_state = self.find_coordinate(at, lineage_version)
         position = coordinate.position
         if at is None and lineage_version is None:
             self._swap_in(lineage_state)
-            if advanced := self._advance(chain, coordinate, lineage_state):
+            if advanced := self._advance(coordinate, lineage_state):
                 return advanced, coordinate
-            history, self._log = self._fold(chain, coordinate, state, lineage_state, self._log)
+            history, self._log = self._fold(coordinate, state, lineage_state, self._log)
             self._newest = (history, coordinate, lineage_state)
             return history, coordinate
         in_effect = self.read_state_in_effect(position, lineage_version)[1]
-        return self._fold(chain, coordinate, state, in_effect, {})[0], coordinate
+        return self._fold(coordinate, state, in_effect, {})[0], coordinate
 
     def find_coordinate(
         self, at: int | None = None, lineage_version: int | None = None
@@ -107,8 +106,7 @@ class ViewReader:
 
         Raises NotFoundError for a position or version that does not exist.
         """
-        chain = self.session_chain
-        position, state = self.store.read_head(chain, at)
+        position, state = self.store.read_head(self.chain, at)
         if at is not None and position < at:
             raise NotFoundError(f"session {self.key!r} has no position {at}: it ends at {position}")
         version, lineage_state = self.store.read_lineage_state(self.lineage_chain, lineage_version)
@@ -123,12 +121,11 @@ class ViewReader:
 
         Hold `advancing` while using them; `at` is the coordinate of the newest view.
         """
-        chain = self.session_chain
-        position, state = self.store.read_head(chain, at.position)
+        position, state = self.store.read_head(self.chain, at.position)
         served = CompactionState(
             active=prepared, effective_from=position, switched=at.lineage_version + 1
         )
-        history, log = self._begin_fold(chain, at, state, served, known=self._log)
+        history, log = self._begin_fold(at, state, served, known=self._log)
         self._coming = ((history, at, served), log)
         return history, self.make_view(history, at)
 
@@ -167,11 +164,11 @@ class ViewReader:
 
     def read_retractions(self, position: int) -> list[BlocksRetracted]:
         """Return all retractions up to a position, oldest first; each names the one before it."""
-        chain = self.session_chain
-        at = self.store.read_head(chain, position)[1].retraction
+        at = self.store.read_head(self.chain, position)[1].retraction
         found: list[BlocksRetracted] = []
         while at:
-            found.append(cast(BlocksRetracted, self.store.read(chain, Ranges.of([at]))[0].event))
+            (recorded,) = self.store.read(self.chain, Ranges.of([at]))
+            found.append(cast(BlocksRetracted, recorded.event))
             at = found[-1].previous
         return found[::-1]
 
@@ -192,9 +189,7 @@ class ViewReader:
         if served.active != state.prepared:
             self._coming = None
 
-    def _advance(
-        self, chain: Chain, coordinate: Coordinate, state: CompactionState
-    ) -> HistoryFold | None:
+    def _advance(self, coordinate: Coordinate, state: CompactionState) -> HistoryFold | None:
         """Return the newest fold brought up to date; None if a new fold is needed."""
         if self._newest is None:
             return None
@@ -205,7 +200,7 @@ class ViewReader:
         if _fold_key(seen_state) != _fold_key(state):
             return None
         if coordinate.position > seen.position:
-            news = self.store.read(chain, Ranges.span(seen.position + 1, coordinate.position))
+            news = self.store.read(self.chain, Ranges.span(seen.position + 1, coordinate.position))
             history.apply_all(news)
             self._log |= {recorded.position: recorded for recorded in news}
         self._newest = (history, coordinate, state)
@@ -213,7 +208,6 @@ class ViewReader:
 
     def _fold(
         self,
-        chain: Chain,
         coordinate: Coordinate,
         state: SessionState,
         in_effect: CompactionState,
@@ -222,7 +216,7 @@ class ViewReader:
         sees_from = 0
         while True:
             history, log = self._begin_fold(
-                chain, coordinate, state, in_effect, known=known, sees_from=sees_from
+                coordinate, state, in_effect, known=known, sees_from=sees_from
             )
             if not history.is_summary_undone():
                 return history, log
@@ -232,7 +226,6 @@ class ViewReader:
 
     def _begin_fold(
         self,
-        chain: Chain,
         coordinate: Coordinate,
         state: SessionState,
         in_effect: CompactionState,
@@ -256,35 +249,32 @@ class ViewReader:
             sees=self._make_visibility(in_effect, sees_from),
         )
         if after:
-            self._add_request(history, chain, self._read_request_state(chain, state, after))
+            self._add_request(history, self._read_request_state(state, after))
         # A fork may inherit decisions about later positions than it shares.
         shared = Ranges.span(1, coordinate.position)
         positions = (kept | Ranges.span(after + 1, coordinate.position)) & shared
-        log = self._read(chain, positions, known)
+        log = self._read(positions, known)
         history.apply_all(log.values())
-        self._add_request(history, chain, state)
+        self._add_request(history, state)
         return history, log
 
-    def _read(
-        self, chain: Chain, positions: Ranges, known: dict[int, RecordedEvent]
-    ) -> dict[int, RecordedEvent]:
+    def _read(self, positions: Ranges, known: dict[int, RecordedEvent]) -> dict[int, RecordedEvent]:
         # Iterate over the positions, which may be far fewer than the known events.
         found = {position: known[position] for position in positions if position in known}
         missing = positions - Ranges.of(found) if found else positions
-        for recorded in self.store.read(chain, missing) if missing else ():
+        for recorded in self.store.read(self.chain, missing) if missing else ():
             found[recorded.position] = recorded
         return dict(sorted(found.items())) if missing else found
 
-    def _read_request_state(self, chain: Chain, state: SessionState, after: int) -> SessionState:
+    def _read_request_state(self, state: SessionState, after: int) -> SessionState:
         """Return the state whose system prompt and tools were in effect at a boundary."""
         if max(state.system, state.tools) <= after:
             return state
-        return self.store.read_head(chain, after)[1]
+        return self.store.read_head(self.chain, after)[1]
 
     def _make_visibility(self, in_effect: CompactionState, sees_from: int) -> CallFilter:
         """Return a function that says which calls saw the view as it begins now."""
-        chain = self.lineage_chain
-        imported = self._find_imported_version(chain)
+        imported = self._find_imported_version()
 
         def sees(call: ModelCalled) -> bool | None:
             is_ours = call.lineage == self.lineage or (
@@ -297,9 +287,9 @@ class ViewReader:
 
         return sees
 
-    def _find_imported_version(self, chain: Chain) -> int | None:
+    def _find_imported_version(self) -> int | None:
         """Return the newest version that the source recorded; None if all of them are."""
-        for segment in chain.segments:
+        for segment in self.lineage_chain.segments:
             if self.store.read_lineage_opening(segment.originator_id).lineage != RECORDED_LINEAGE:
                 return segment.first - 1
         return None
@@ -317,13 +307,13 @@ class ViewReader:
             served=self.read_boundary(in_effect.active)[0] if in_effect.active else None,
         )
 
-    def _add_request(self, history: HistoryFold, chain: Chain, state: SessionState) -> None:
-        history.system = self._read_single(chain, state.system)
-        history.tools = self._read_single(chain, state.tools)
-        history.settings = self._read_single(chain, state.settings)
+    def _add_request(self, history: HistoryFold, state: SessionState) -> None:
+        history.system = self._read_single(state.system)
+        history.tools = self._read_single(state.tools)
+        history.settings = self._read_single(state.settings)
 
-    def _read_single(self, chain: Chain, position: int) -> RecordedEvent | None:
-        return self.store.read(chain, Ranges.of([position]))[0] if position else None
+    def _read_single(self, position: int) -> RecordedEvent | None:
+        return self.store.read(self.chain, Ranges.of([position]))[0] if position else None
 
     def _find_inherited_source(self, history: HistoryFold) -> str | None:
         if history.boundary is None:

@@ -3,21 +3,18 @@
 import re
 import unicodedata
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import StrEnum
 from json.encoder import encode_basestring_ascii
 from operator import attrgetter
-from typing import Any
 
 from ..blocks import AnyBlock, Block, Kind, Media, ResultPart, Text, ToolCall, ToolResult
 from ..token_estimate import CHARS_PER_TOKEN
 
 
 class SizeUnit(StrEnum):
-    """What a policy counts sizes in."""
+    """What a program measures texts in."""
 
-    RECKONED = "reckoned"
-    """The store's tokens of each block, calibrated by what providers reported."""
     CODE_POINTS = "code-points"
     UTF_16 = "utf-16"
     """Units of two bytes, as JavaScript counts."""
@@ -129,13 +126,6 @@ class Estimator:
         tokens = (units + (CHARS_PER_TOKEN - 1) * self.rounds_up) // CHARS_PER_TOKEN
         # Called for every block, and `max` would take longer than all of the rest.
         return tokens if tokens > self.min_tokens else self.min_tokens  # noqa: FURB136
-
-
-def configure_estimator(estimator: Estimator, unit: str, **more: Any) -> Estimator | None:
-    """Return the estimator by a policy's settings; None if the store's counts apply."""
-    if unit == SizeUnit.RECKONED:
-        return None
-    return replace(estimator, unit=SizeUnit(unit), **more)
 
 
 _RUST_ESCAPES = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\r": "\\r", "\t": "\\t", "\0": "\\0"}

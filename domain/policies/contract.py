@@ -3,24 +3,23 @@
 import json
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import MISSING, asdict, dataclass, fields, replace
+from dataclasses import MISSING, asdict, fields, replace
 from types import NoneType, UnionType
 from typing import Any, ClassVar, Union, get_args, get_origin, get_type_hints
 
 from ..compaction_events import Trigger
 from ..errors import CutbankError, InvalidSettingError, NothingToCompactError
 from ..settings import QUIRK, list_settings
-from ..settlement import settle_plan
 from ..window import Plan, Window
+from .catalog import build_with_preset
 from .policy import Policy, configure_policy, find_faults, get_presets, is_due
-from .sample_windows import compact_window, iter_sample_windows
+from .sample_windows import iter_sample_windows
 
-_MAX_ROUNDS = 20
-"""How often in a row an unchanged view may be compacted."""
-_MAX_MANUAL_ROUNDS = 3
-_MIN_GAIN = 0.1
-"""The share that the store by default wants an automatic compaction to save."""
 _MAX_FAULTS_SHOWN = 20
+
+
+class _FaultError(Exception):
+    """What a policy did that it must not do."""
 
 
 def check_policy(policy: Policy | type[Policy]) -> None:
@@ -43,16 +42,19 @@ def check_policy(policy: Policy | type[Policy]) -> None:
 def _iter_presets(policy_class: type[Policy]) -> Iterator[tuple[str, Policy]]:
     """Yield the policy with its defaults and each preset, unless required settings are missing."""
     required = {one.name for one in list_settings(policy_class) if one.default is MISSING}
-    named = {f"@{preset}": settings for preset, settings in get_presets(policy_class).items()}
-    for preset, settings in {"": {}, **named}.items():
+    for preset, settings in {"": {}, **get_presets(policy_class)}.items():
         if required <= set(settings):
-            yield f"{policy_class.name}{preset}", configure_policy(policy_class, {}, settings)
+            name = f"{policy_class.name}@{preset}" if preset else policy_class.name
+            yield name, build_with_preset(policy_class, preset, {})
 
 
 def _find_faults(policy: Policy) -> Iterator[str]:
     yield from _check_as_value(policy)
     for name, window in iter_sample_windows():
-        for fault in _check_on_window(policy, window):
+        try:
+            for fault in _check_on_window(policy, window):
+                yield f"{name}: {fault}"
+        except _FaultError as fault:
             yield f"{name}: {fault}"
 
 
@@ -78,70 +80,33 @@ def _check_as_value(policy: Policy) -> Iterator[str]:
 
 
 def _check_on_window(policy: Policy, window: Window) -> Iterator[str]:
-    """Yield the faults of the answer to a window, and to the windows that follow from it.
-
-    A view that is compacted repeatedly without new blocks must become small enough in the end;
-    manual requests may go on for longer than is tried here.
-    """
-    is_asked = not window.trigger.is_automatic
-    least, rounds = (0.0, _MAX_MANUAL_ROUNDS) if is_asked else (_MIN_GAIN, _MAX_ROUNDS)
-    for generation in range(1, rounds + 1):
-        before = replace(window, items=list(window.items), hides=dict(window.hides))
-        answer = _ask_for_plan(policy, window)
-        if window != before:
-            yield "it changes the window"
-            return
-        if _ask_for_plan(policy, before) != answer:
-            yield "it answers otherwise when it is asked again"
-            return
-        faults = [
-            *_find_form_faults(answer, window),
-            *_find_threshold_faults(policy, window, answer),
-        ]
-        yield from faults
-        if faults or not isinstance(answer, Plan):
-            return
-        try:
-            settlement = settle_plan(window, answer)
-        except NothingToCompactError:
-            return
-        smaller = compact_window(window, settlement, generation)
-        if window.tokens - smaller.tokens <= least * (window.tokens - window.request_tokens):
-            return
-        window = smaller
-    if not is_asked:
-        yield f"after {rounds} compactions one upon the other it wants another one"
+    before = replace(window, items=list(window.items), hides=dict(window.hides))
+    answer = _ask_for_plan(policy, window)
+    if window != before:
+        raise _FaultError("it changes the window")
+    if _ask_for_plan(policy, before) != answer:
+        raise _FaultError("it answers otherwise when it is asked again")
+    if isinstance(answer, Plan):
+        yield from _find_plan_faults(answer, window)
+    yield from _find_threshold_faults(policy, window, answer)
 
 
-@dataclass(frozen=True)
-class _NoPlan:
-    """The reason why there is no plan, or the description of an error that must not be raised."""
-
-    text: str
-    is_fault: bool = False
-
-
-_Answer = Plan | _NoPlan | None
-
-
-def _ask_for_plan(policy: Policy, window: Window) -> _Answer:
+def _ask_for_plan(policy: Policy, window: Window) -> Plan | str | None:
+    """Return the plan, or None, or the reason why there is none."""
     try:
         answer: Any = policy.plan(window)
     except NothingToCompactError as nothing:
-        return _NoPlan(str(nothing))
-    except Exception as error:  # noqa: BLE001 - reported to the policy's author
-        return _NoPlan(_describe_error(error), is_fault=True)
-    if answer is None or isinstance(answer, Plan):
-        return answer
-    kind = type(answer).__name__
-    return _NoPlan(f"TypeError: it answers with {kind}, not with a Plan or None", is_fault=True)
+        return str(nothing)
+    except Exception as error:
+        # It may raise anything, and its author is told of it.
+        why = "it may raise NothingToCompactError"
+        raise _FaultError(f"plan raises {_describe_error(error)}; {why}") from error
+    if answer is not None and not isinstance(answer, Plan):
+        raise _FaultError(f"plan returns {type(answer).__name__}, not a Plan or None")
+    return answer
 
 
-def _find_form_faults(plan: _Answer, window: Window) -> Iterator[str]:
-    if isinstance(plan, _NoPlan) and plan.is_fault:
-        yield f"plan raises {plan.text}; it may raise NothingToCompactError"
-    if not isinstance(plan, Plan):
-        return
+def _find_plan_faults(plan: Plan, window: Window) -> Iterator[str]:
     seen = {item.position for item in window.items}
     if plan.cut is not None and not 1 <= plan.cut <= window.after + 1:
         yield f"it cuts at {plan.cut}, outside the window"
@@ -155,17 +120,18 @@ def _find_form_faults(plan: _Answer, window: Window) -> Iterator[str]:
         yield f"it drops #{strange[0]}, which is not in the window"
 
 
-def _find_threshold_faults(policy: Policy, window: Window, answer: _Answer) -> Iterator[str]:
+def _find_threshold_faults(
+    policy: Policy, window: Window, answer: Plan | str | None
+) -> Iterator[str]:
     """Check that `fires` and `plan` agree on the threshold."""
-    if not hasattr(policy, "fires") or (isinstance(answer, _NoPlan) and answer.is_fault):
+    if not hasattr(policy, "fires"):
         return
     try:
         fires: Any = is_due(policy, window)
-    except Exception as error:  # noqa: BLE001 - reported to the policy's author
-        yield f"fires raises {_describe_error(error)}"
-        return
+    except Exception as error:
+        raise _FaultError(f"fires raises {_describe_error(error)}") from error
     if not isinstance(fires, bool):
-        yield f"fires answers with {fires!r}, not with True or False"
+        yield f"fires returns {fires!r}, not True or False"
     elif isinstance(answer, Plan) and window.trigger is Trigger.THRESHOLD and not fires:
         yield "it has a plan and says that it does not fire: the plan would never be used"
     elif answer is None and window.trigger is Trigger.THRESHOLD and fires:
@@ -192,7 +158,11 @@ def find_shape_faults(policy_class: Any) -> Iterator[str]:
     if not getattr(getattr(policy_class, "__dataclass_params__", None), "frozen", False):
         yield f"{policy_class.__name__} is not a @dataclass(frozen=True)"
         return
-    yield from _find_name_faults(policy_class)
+    words = [("name", getattr(policy_class, "name", None))]
+    words += [("alias", getattr(policy_class, "alias", None) or "none")]
+    for what, word in words:
+        if not isinstance(word, str) or not _NAME.fullmatch(word):
+            yield f"its {what} is {word!r}; it takes small letters, digits, '.', '_' and '-'"
     if not callable(getattr(policy_class, "plan", None)):
         yield "it has no method plan(window)"
     known = {"help", QUIRK}
@@ -203,14 +173,6 @@ def find_shape_faults(policy_class: Any) -> Iterator[str]:
         yield from _find_setting_faults(policy_class)
     except NameError as error:
         yield f"the types of its settings cannot be read: {error}"
-
-
-def _find_name_faults(policy_class: type) -> Iterator[str]:
-    name, alias = getattr(policy_class, "name", None), getattr(policy_class, "alias", None)
-    words = {"name": name} if alias is None else {"name": name, "alias": alias}
-    for what, word in words.items():
-        if not isinstance(word, str) or not _NAME.fullmatch(word):
-            yield f"its {what} is {word!r}; it takes small letters, digits, '.', '_' and '-'"
 
 
 def _find_setting_faults(policy_class: type[Policy]) -> Iterator[str]:

@@ -11,7 +11,7 @@ from ..item import Item
 from ..messages import find_message_end, find_message_start, find_role
 from ..settings import setting
 from ..summaries.templates import ClaudeSdkTemplate
-from ..trims import iter_shortened_results
+from ..trims import count_saved_tokens, iter_effective_trims
 from ..window import OnFailure, Plan, Window, find_budget_index
 from .policy import check_settings, make_setting_error, share_setting, token_setting
 
@@ -126,19 +126,18 @@ class PreserveZone:
 
     # Old results
 
-    def list_old_results(self, items: Sequence[Item]) -> list[tuple[Item, int]]:
-        """Return old results that are too long, and how many characters of each may stay."""
-        return self._list_long_results(items[: self._find_recent_start(items)])
-
-    def _list_long_results(self, items: Sequence[Item]) -> list[tuple[Item, int]]:
-        if self.prune_over is None:
+    def list_old_results(self, window: Window, *, after: int = 0) -> list[tuple[Trim, Item]]:
+        """Return old results that show too much, with their trims, from an index on."""
+        most, items = self.prune_over, window.items[after : self._find_recent_start(window.items)]
+        if most is None:
             return []
         heads = [
-            (item, self.fit_head(item.block.text, self.prune_over))
+            (item.position, self.fit_head(item.block.text, most))
             for item in items
             if item.block.kind is _RESULT
         ]
-        return [(item, head) for item, head in heads if head is not None]
+        trims = [Trim(position=position, head=head) for position, head in heads if head is not None]
+        return list(iter_effective_trims(window, items, trims)) if trims else []
 
     def fit_head(self, text: str, most: int) -> int | None:
         """Return how many characters of a result may stay; None if it has no more than `most`."""
@@ -161,15 +160,14 @@ class PreserveZone:
         seen, saved = window.memo.get(self, (0, 0))
         if seen > upto:
             seen = saved = 0
-        heads = self._list_long_results(window.items[seen:upto])
-        saved += sum(shortened.saved for shortened in iter_shortened_results(window, heads))
+        old = self.list_old_results(window, after=seen)
+        saved += sum(count_saved_tokens(window, item, trim) for trim, item in old)
         window.memo[self] = upto, saved
         return saved > 0 and bool(saved >= self.prune_gain * window.used_tokens)
 
     def _plan_pruning(self, window: Window) -> Plan | None:
         """Return the plan that trims the old results that still show whole; None without any."""
-        shortened = iter_shortened_results(window, self.list_old_results(window.items))
-        trims = tuple([Trim(position=one.item.position, head=one.head) for one in shortened])
+        trims = tuple([trim for trim, _ in self.list_old_results(window)])
         reason = (
             f"{window.trigger}: {len(trims):,} old tool results are longer than "
             f"{self.prune_over:,} characters"

@@ -5,28 +5,18 @@ The texts of blocks have the size that the blocks claim, so that policies may me
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from itertools import product
-from uuid import UUID
 
 from ..blocks import AnyBlock, Block, Kind, ToolCall, ToolResult
-from ..compaction_events import CompactBoundary, Summary, Trigger
+from ..compaction_events import Trigger
 from ..item import Item
 from ..ranges import Ranges
-from ..settlement import Settlement
 from ..token_estimate import CHARS_PER_TOKEN
 from ..window import Window
 
 _LIMIT = 20_000
 _LIMITS = (_LIMIT, 500, 0)
 """Context sizes: enough for a policy's defaults, almost nothing, and unknown."""
-_SUMMARY_TOKENS = 300
-
-_ENVELOPE = {
-    "originator_id": UUID(int=0),
-    "timestamp": datetime(2000, 1, 1, tzinfo=UTC),
-    "subject": "somebody",
-}
 
 
 @dataclass
@@ -110,45 +100,6 @@ def make_long_history(turns: int) -> _SampleHistory:
         talk.add_calls(600)
         talk.add_assistant(250)
     return talk
-
-
-def compact_window(window: Window, settlement: Settlement, generation: int) -> Window:
-    """Return the window once the settlement was recorded, with no new blocks."""
-    boundary = CompactBoundary(
-        **_ENVELOPE,
-        originator_version=generation,
-        after=settlement.after,
-        first_kept=settlement.first_kept,
-        kept=settlement.kept,
-        pinned=settlement.pinned,
-        hidden=settlement.hidden,
-        trims=settlement.trims,
-        replacements=settlement.replacements,
-        trigger=window.trigger,
-        policy="sample",
-        pre_tokens=window.tokens,
-        post_tokens=settlement.kept_tokens,
-    )
-    summary = Summary(
-        **_ENVELOPE,
-        originator_version=generation,
-        boundary=generation,
-        text=_make_text(_SUMMARY_TOKENS),
-        covers=settlement.covers,
-        summarizer="sample",
-        tokens=_SUMMARY_TOKENS,
-    )
-    return Window(
-        items=[item for item in window.items if item.position in settlement.kept],
-        after=window.after,
-        limit=window.limit,
-        trigger=window.trigger,
-        in_use=100 + _SUMMARY_TOKENS + settlement.kept_tokens,
-        boundary=boundary,
-        summary=summary,
-        pinned=window.pinned,
-        since_boundary_s=3_600.0,
-    )
 
 
 def _make_text(tokens: int) -> str:

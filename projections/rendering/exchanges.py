@@ -106,54 +106,28 @@ def render_definitions(view: ViewContent, tool_format: str) -> list[Any]:
 def _render_definition(tool: Any, tool_format: str) -> Any:
     match tool:
         case {"name": str(name), "input_schema": schema}:
-            recorded, definition = "anthropic", (name, tool.get("description"), schema)
-        case {"type": "function", "function": {"name": str(name)} as function}:
-            recorded = "openai-chat"
-            definition = (name, function.get("description"), function.get("parameters"))
+            recorded, described = "anthropic", tool
+        case {"type": "function", "function": {"name": str(name)} as described}:
+            recorded, schema = "openai-chat", described.get("parameters")
         case {"type": "function", "name": str(name)}:
-            recorded = "openai-responses"
-            definition = (name, tool.get("description"), tool.get("parameters"))
+            recorded, described, schema = "openai-responses", tool, tool.get("parameters")
         case {"name": str(name), "inputSchema": schema}:
-            recorded, definition = "mcp", (name, tool.get("description"), schema)
+            recorded, described = "mcp", tool
         case _:
             return tool
-    return tool if recorded == tool_format else _DEFINITION_WRITERS[tool_format](*definition)
-
-
-def _write_anthropic(name: str, description: Any, schema: Any) -> JsonObject:
-    return _drop_missing(
-        name=sanitize_tool_name(name, 128),
-        description=description,
-        input_schema=schema or {"type": "object", "properties": {}},
-    )
-
-
-def _write_openai_chat(name: str, description: Any, schema: Any) -> JsonObject:
-    function = _drop_missing(
-        name=sanitize_tool_name(name, 64), description=description, parameters=schema
-    )
-    return {"type": "function", "function": function}
-
-
-def _write_openai_responses(name: str, description: Any, schema: Any) -> JsonObject:
-    return _drop_missing(
-        type="function",
-        name=sanitize_tool_name(name, 64),
-        description=description,
-        parameters=schema or {"type": "object", "properties": {}},
-        strict=False,  # the API's default, strict, may not suit another provider's schema
-    )
-
-
-def _drop_missing(**fields: Any) -> JsonObject:
-    return {name: value for name, value in fields.items() if value is not None}
-
-
-_DEFINITION_WRITERS: dict[str, Callable[[str, Any, Any], JsonObject]] = {
-    "anthropic": _write_anthropic,
-    "openai-chat": _write_openai_chat,
-    "openai-responses": _write_openai_responses,
-}
+    if recorded == tool_format:
+        return tool
+    made = {"name": sanitize_tool_name(name, 128 if tool_format == "anthropic" else 64)}
+    if (description := described.get("description")) is not None:
+        made["description"] = description
+    if tool_format == "openai-chat":
+        parameters = {} if schema is None else {"parameters": schema}
+        return {"type": "function", "function": made | parameters}
+    schema = schema or {"type": "object", "properties": {}}
+    if tool_format == "anthropic":
+        return {**made, "input_schema": schema}
+    # The API's default, strict, may not suit another provider's schema.
+    return {"type": "function", **made, "parameters": schema, "strict": False}
 
 
 OPENING_TEXT = "[the conversation begins here]"
@@ -163,15 +137,11 @@ OPENING_TEXT = "[the conversation begins here]"
 @dataclass(slots=True)
 class ExchangeCall:
     entry: ViewEntry
+    name: str
     id: str
     """Unique in the view, in characters that every provider accepts."""
     result: ViewEntry | None = None
     """None while the call is open."""
-
-    @property
-    def name(self) -> str:
-        block = self.entry.block
-        return block.name if isinstance(block, ToolCall) else ""
 
     @property
     def is_error(self) -> bool:
@@ -236,10 +206,9 @@ def group_exchanges(view: ViewContent, longest_id: int) -> ViewConversation:
                 current = Exchange(block.message_id, is_continued=True)
                 exchanges.append(current)
             if isinstance(block, ToolCall):
-                call = ExchangeCall(
-                    entry, make_distinct_id(block.tool_call_id, entry.position, ids, longest_id)
-                )
-                ids.add(call.id)
+                id = make_distinct_id(block.tool_call_id, entry.position, ids, longest_id)
+                ids.add(id)
+                call = ExchangeCall(entry, block.name, id)
                 asked[entry.position] = current, call
                 current.model_entries.append(call)
                 current.calls.append(call)

@@ -6,8 +6,7 @@ from worded_windows import make_window
 
 from cutbank.domain.cut_points import (
     find_carried_positions,
-    find_cuts_between_messages,
-    find_cuts_between_pairs,
+    find_cuts_between_groups,
     find_cuts_that_remove_blocks,
     find_legal_cuts,
     find_nearest_cut,
@@ -21,7 +20,7 @@ def talk(words: str) -> Window:
     return replace(window, items=tuple(order_for_view(window.items)))
 
 
-def test_a_result_stays_on_its_calls_side() -> None:
+def test_results_stay_on_their_calls_side_and_pieces_of_a_message_on_one() -> None:
     rows: list[tuple[str, frozenset[int] | set[int]]] = [
         ("u a u a", {1, 2, 3, 4}),
         ("u c r a", {1, 2, 4}),
@@ -31,28 +30,21 @@ def test_a_result_stays_on_its_calls_side() -> None:
         ("u c u a r a", {1, 2, 3, 4, 6}),
         ("u c c u r a r", {1, 2, 4, 6}),
         ("u c/m a/n r c r", {1, 2, 3, 5}),
+        ("u t/m a/m u", {1, 2, 4}),
+        ("u t/m c/m c/m r r a", {1, 2, 7}),
+        ("u t/m c/m r c/m r a", {1, 2, 7}),
+        ("a/m u a/n", {1, 2, 3}),
         ("", set()),
     ]
 
-    assert [(history, find_cuts_between_pairs(talk(history))) for history, _ in rows] == rows
+    assert [(history, find_cuts_between_groups(talk(history))) for history, _ in rows] == rows
 
 
 def test_no_cut_stands_at_a_position_that_holds_no_block() -> None:
     window = talk("u c r a")
     items = [replace(one, position=one.position + (one.position > 2)) for one in window.items]
 
-    assert find_cuts_between_pairs(replace(window, items=items, after=5)) == {1, 2, 5}
-
-
-def test_the_pieces_of_a_message_stay_on_one_side() -> None:
-    rows: list[tuple[str, frozenset[int] | set[int]]] = [
-        ("u t/m a/m u", {1, 2, 4}),
-        ("u t/m c/m c/m r r a", {1, 2, 5, 6, 7}),
-        ("u t/m c/m r c/m r a", {1, 2, 6, 7}),
-        ("a/m u a/n", {1, 2, 3}),
-    ]
-
-    assert [(history, find_cuts_between_messages(talk(history))) for history, _ in rows] == rows
+    assert find_cuts_between_groups(replace(window, items=items, after=5)) == {1, 2, 5}
 
 
 def test_a_cut_leaves_something_to_go() -> None:

@@ -129,7 +129,7 @@ def test_a_pinned_result_and_one_that_is_short_already_fire_nothing() -> None:
     pinned = talk("c r=100! u u u", limit=1_000, trigger=Trigger.THRESHOLD, in_use=140)
     policy = PreserveZone(max_output_tokens=0, preserve_recent=2)
 
-    assert len(policy.list_old_results(pinned.items)) == 1
+    assert not policy.list_old_results(pinned)
     assert not policy.fires(pinned)
     assert policy.plan(pinned) is None
 
@@ -155,7 +155,7 @@ def test_a_character_is_not_cut_in_two() -> None:
     window = Window(items=(Item(1, result, 1, 500),), after=1, limit=1_000)
     policy = GoatAsShipped(preserve_recent=0)
 
-    assert [head for _, head in policy.list_old_results(window.items)] == [100]
+    assert [trim.head for trim, _ in policy.list_old_results(window)] == [100]
 
 
 # The summary

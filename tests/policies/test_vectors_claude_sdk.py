@@ -102,13 +102,15 @@ def test_vectors_are_answered(folder: str) -> None:
         assert moved == case.expected["adjust_table"], case.name
         pruned = {
             str(case.message_at(item)): pruned_text(item.block.text, PRUNED_CHARACTERS)
-            for item, _ in policy.list_old_results(items)
+            for _, item in policy.list_old_results(case.window)
         }
         assert pruned == case.expected["pruned"], case.name
         by_the_letter = {
             "split": starts.index(letter.find_split(case.window)),
             "kept_starts_with_tool_result": split(case, letter)["kept_starts_with_tool_result"],
-            "pruned_indices": [case.message_at(item) for item, _ in letter.list_old_results(items)],
+            "pruned_indices": [
+                case.message_at(item) for _, item in letter.list_old_results(case.window)
+            ],
         }
         check(case, by_the_letter, case.expected["seed_pseudocode"])
 

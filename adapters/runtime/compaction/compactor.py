@@ -247,7 +247,7 @@ class Compactor:
             return AcceptedDraft(notice.summarize(material), notice.name, 0.0)
 
         def judge(draft: Draft) -> None:
-            read = partial(self.reader.store.read, self.reader.session_chain)
+            read = partial(self.reader.store.read, self.reader.chain)
             check_draft(draft, material, user_texts=list_user_texts(draft, material, read))
 
         try:

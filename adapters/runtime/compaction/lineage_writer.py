@@ -40,7 +40,7 @@ class LineageWriter:
         return self.store.read_lineage_state(self.reader.lineage_chain)[1]
 
     def read_head(self) -> int:
-        return self.store.read_head(self.reader.session_chain)[0]
+        return self.store.read_head(self.reader.chain)[0]
 
     def find_boundary(self, idempotency_key: str) -> int | None:
         """Return the boundary that was recorded under the key; None if there is none."""

@@ -25,7 +25,7 @@ class SessionSnapshot:
     def __init__(self, reader: ViewReader, request: CompactionRequest) -> None:
         self._store = store = reader.store
         self._reader = reader
-        self._chain = reader.session_chain
+        self._chain = reader.chain
         # Read before the view, so that a decision in between makes the plan stale.
         self.decided = store.read_lineage_state(reader.lineage_chain)[1]
         with reader.advancing:

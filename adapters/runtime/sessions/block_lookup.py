@@ -47,7 +47,7 @@ class SessionBlocks:
     """The blocks of a session up to a position, to find what belongs together."""
 
     def __init__(self, reader: ViewReader, head: int | None = None) -> None:
-        self._store, self._chain = reader.store, reader.session_chain
+        self._store, self._chain = reader.store, reader.chain
         self._head = self._store.read_head(self._chain)[0] if head is None else head
         self.retracted = reader.read_retracted(self._head)
 

@@ -168,7 +168,8 @@ class SessionLog:
     def lineages(self) -> list[str]:
         """The lineages that were written to, by name."""
         with translate_storage_errors(self.context.name):
-            return self.events.list_lineages(self.namespace, self.key)
+            streams = self.events.recorder.select_streams(self.namespace, self.key)
+            return [stream.lineage for stream in streams if stream.lineage is not None]
 
     def chain(self) -> Chain:
         """The streams that hold the session's events: its parents' up to each fork, and its own."""

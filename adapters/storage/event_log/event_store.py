@@ -278,10 +278,6 @@ class EventStore(Application[UUID]):
         version, carried = self._read_newest(chain, at)
         return version, load_state(CompactionState, carried)
 
-    def list_lineages(self, namespace: str, key: str) -> list[str]:
-        streams = self.recorder.select_streams(namespace, key)
-        return [stream.lineage for stream in streams if stream.lineage is not None]
-
     def read(self, chain: Chain, positions: Ranges) -> list[RecordedEvent]:
         return [
             self.make_recorded(row)

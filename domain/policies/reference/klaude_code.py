@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from ...counting.estimators import KLAUDE_ESTIMATOR
 from ...item import Item
-from ...messages import Message, Role, find_role, group_messages, iter_messages_back
+from ...messages import Message, Role, find_role, group_messages
 from ...window import Window
 from ..policy import quirk
 from ..reserve_headroom import ReserveHeadroom, ReserveWalk, skip_results
@@ -112,12 +112,9 @@ def _is_only_summary_before(window: Window) -> bool:
 
 
 def _walk_messages(items: Sequence[Item], keep: int) -> tuple[int | None, int | None]:
-    """Return the message that reaches the budget by itself, and where the walk ends.
-
-    Reads no more messages than are kept.
-    """
+    """Return the message that reaches the budget by itself, and where the walk ends."""
     held, oversized, is_reached = 0, None, False
-    for message in iter_messages_back(items):
+    for message in reversed(group_messages(items)):
         if not is_reached:
             tokens = _count_tokens(message)
             held += tokens
