@@ -60,8 +60,7 @@ class ExtractiveSummarizer:
         if room < _MIN_CHARS_WITH_HEADINGS:
             # Another writer's handles may be wrong.
             earlier += read_earlier_lines({}, "\n".join(parts), Ranges(), self._memo)
-        told = [line for line in earlier if not line.facts]
-        lines = gather_candidates(material, told, self._memo)
+        lines = gather_candidates(material, earlier, self._memo)
         if room < _MIN_CHARS_WITH_HEADINGS:
             draft = _write_short(lines, room)
         else:

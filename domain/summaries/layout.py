@@ -10,7 +10,6 @@ from operator import attrgetter
 
 from ..ranges import Ranges
 from .clean_text import add_handles, defuse_tool_markup, shorten_inside, shorten_line
-from .facts import FactKind, find_fact_kind
 from .quotes import find_quote, write_quote
 
 
@@ -42,7 +41,6 @@ SECTION_LAYOUT: Mapping[str, tuple[SummarySection, ...]] = {
 FAILED_MARK = " failed: "
 """What marks a line as a failure."""
 
-_FACT_KINDS = frozenset(FactKind)
 # An action, followed by its count or its outcome.
 _ACTION = re.compile(r"((?:ran|called|edited|wrote) `[^`]*`)(?: x\d+)?(?:: .*)?$", re.DOTALL)
 _EDIT = re.compile(r"((?:edited|wrote) `[^`]*`)(?: x(\d{1,6}))?")
@@ -80,15 +78,6 @@ class SummaryLine:
     def newest(self) -> int:
         """The newest position among its sources; 0 if it names none."""
         return self.handles.runs[-1][1] if self.handles else 0
-
-    @cached_property
-    def facts(self) -> tuple[str, ...]:
-        """The facts that a line of facts lists; empty for any other line."""
-        kind, listed, facts = self.text.partition(": ")
-        if not listed or kind not in _FACT_KINDS:
-            return ()
-        found = tuple(facts.split(", "))
-        return found if all(map(find_fact_kind, found)) else ()
 
     @cached_property
     def long_words(self) -> frozenset[str]:

@@ -21,8 +21,6 @@ _MIN_LINE_CHARS = 60
 _MIN_ROOM_CHARS = _MIN_LINE_CHARS // 2
 """The least room for which a line is tried."""
 _LINE_MARK_CHARS = len("- \n")
-LIST_ROW_CHARS = 200
-"""The length of a line of facts, including its handles."""
 _MAIN_SHARE = 0.9
 """The least weight of a line that may be long."""
 _GLANCE_CHARS = 200
@@ -129,7 +127,7 @@ class SummaryPage:
     @property
     def sections(self) -> dict[str, str]:
         """The lines under each heading, oldest first."""
-        taken = sorted(self._taken, key=lambda taken: _sort_key(taken[0]))
+        taken = sorted(self._taken, key=lambda taken: taken[0].newest)
         bodies = lay_out_sections((line.section, written) for line, written in taken)
         return ({EARLIER_HEADING: self._earlier} if self._earlier else {}) | bodies
 
@@ -169,17 +167,13 @@ class SummaryPage:
     def _max_line_chars(self, line: SummaryLine) -> int:
         if line.is_quote:
             return self._longest_main if line.weight >= _MAIN_SHARE else self._longest_quote
-        return LIST_ROW_CHARS if line.facts else self._longest_line
+        return self._longest_line
 
     def _is_already_quoted(self, line: SummaryLine) -> bool:
         """Check whether a short quote on the page contains these words."""
         return line.section is not SummarySection.TURN and any(
             line.text in written for written in self._at_a_glance
         )
-
-
-def _sort_key(line: SummaryLine) -> tuple[bool, int]:
-    return (True, 0) if line.facts else (False, line.newest)
 
 
 class _SaidWords:

@@ -151,7 +151,7 @@ def _open_cached_summaries(
             prompts.SUMMARY_HEADINGS,
             prompts.TURN_HEADINGS,
             prompts.TEMPLATE_SYSTEM_PROMPT,
-            [llm.from_originals, llm.by_form, llm.names_facts, llm.base_url],
+            [llm.from_originals, llm.by_form, llm.base_url],
         ],
         cache=open_summary_cache(wanted.cache),
         ask_model=ask if wanted.allow_llm else None,

@@ -123,9 +123,6 @@ async def read_source(
     return await asyncio.to_thread(lambda: list(originals(material.covers))), None
 
 
-CountTokens = Callable[[str], int]
-"""Counts a text's tokens; must not count fewer than the reading model."""
-
 PASSAGE_FRAME_TOKENS = 16
 """The tokens of a passage apart from its body: head, marks and handle."""
 
@@ -138,19 +135,17 @@ def count_cautiously(text: str) -> int:
     return -(-plain // 3) + (len(text) - plain)
 
 
-def measure_passages(passages: Sequence[Passage], count: CountTokens) -> int:
-    return sum(count(passage.body) + PASSAGE_FRAME_TOKENS for passage in passages)
+def measure_passages(passages: Sequence[Passage]) -> int:
+    return sum(count_cautiously(passage.body) + PASSAGE_FRAME_TOKENS for passage in passages)
 
 
-def make_chunks(
-    groups: Sequence[PassageGroup], room: int, count: CountTokens
-) -> list[PassageGroup]:
+def make_chunks(groups: Sequence[PassageGroup], room: int) -> list[PassageGroup]:
     """Return the passages in order, in chunks of at most `room` tokens, each as full as possible.
 
     Only groups and passages larger than `room` are split.
     """
-    parts = chain.from_iterable(_split_group(group, room, count) for group in groups)
-    packed = pack(parts, room, lambda part: measure_passages(part, count))
+    parts = chain.from_iterable(_split_group(group, room) for group in groups)
+    packed = pack(parts, room, measure_passages)
     return [tuple(chain.from_iterable(chunk)) for chunk in packed]
 
 
@@ -168,19 +163,19 @@ def pack(parts: Iterable[_T], room: int, measure: Callable[[_T], int]) -> list[l
     return packed
 
 
-def _split_group(group: PassageGroup, room: int, count: CountTokens) -> Iterator[PassageGroup]:
+def _split_group(group: PassageGroup, room: int) -> Iterator[PassageGroup]:
     """Yield a group whole if it fits, or else its passages, those too long in halves of halves."""
-    if measure_passages(group, count) <= room:
+    if measure_passages(group) <= room:
         yield group
         return
     for passage in group:
         if len(group) > 1:
-            yield from _split_group((passage,), room, count)
+            yield from _split_group((passage,), room)
         else:
-            yield from _split_passage(passage, room, count)
+            yield from _split_passage(passage, room)
 
 
-def _split_passage(passage: Passage, room: int, count: CountTokens) -> Iterator[PassageGroup]:
+def _split_passage(passage: Passage, room: int) -> Iterator[PassageGroup]:
     body = passage.body
     if len(body) <= 1:
         yield (passage,)
@@ -188,8 +183,8 @@ def _split_passage(passage: Passage, room: int, count: CountTokens) -> Iterator[
     # Between lines if possible.
     end = body.rfind("\n", len(body) // 4, len(body) * 3 // 4) + 1 or len(body) // 2
     rest = passage.head.removesuffix(_CONTINUED) + _CONTINUED
-    yield from _split_group((replace(passage, body=body[:end]),), room, count)
-    yield from _split_group((replace(passage, head=rest, body=body[end:]),), room, count)
+    yield from _split_group((replace(passage, body=body[:end]),), room)
+    yield from _split_group((replace(passage, head=rest, body=body[end:]),), room)
 
 
 class Fence:

@@ -16,8 +16,8 @@ from ....domain.token_estimate import estimate_text
 from . import prompts
 from .conversation_text import (
     PASSAGE_FRAME_TOKENS,
-    CountTokens,
     PassageGroup,
+    count_cautiously,
     make_chunks,
     make_passage_groups,
     pack,
@@ -71,7 +71,6 @@ class NotesWriter:
 
     ask: AskForNotes
     max_tokens: int
-    count: CountTokens
     instructions: str | None = None
     facts: tuple[str, ...] = ()
 
@@ -128,8 +127,8 @@ class NotesWriter:
         prompt = prompts.make_template_prompt(
             template, request, record, words, material.instructions
         )
-        fixed = self.count(prompts.TEMPLATE_SYSTEM_PROMPT)
-        if fixed + self.count(prompt) + request.budget > self.max_tokens:
+        fixed = count_cautiously(prompts.TEMPLATE_SYSTEM_PROMPT)
+        if fixed + count_cautiously(prompt) + request.budget > self.max_tokens:
             raise TooLongError
         return prompt
 
@@ -162,7 +161,7 @@ class NotesWriter:
 
     async def _condense_once(self, work: _Work) -> str:
         fixed = self._measure_fixed(work.task, work.previous)
-        chunks = make_chunks(work.groups, max(work.room - fixed, 1), self.count)
+        chunks = make_chunks(work.groups, max(work.room - fixed, 1))
         if len(chunks) <= 1 and work.room > fixed:
             passages = chunks[0] if chunks else ()
             prompt = prompts.make_notes_prompt(passages, work.previous, work.task)
@@ -174,7 +173,7 @@ class NotesWriter:
         room = work.room - self._measure_fixed(part_task, None)
         if room < MIN_ROOM_TOKENS:
             raise TooLongError
-        chunks = make_chunks(work.groups, room, self.count)
+        chunks = make_chunks(work.groups, room)
         size = max(min(work.budget, room // max(len(chunks), 6)), MIN_NOTES_TOKENS)
         words = prompts.convert_to_words(size)
         what = [
@@ -209,12 +208,12 @@ class NotesWriter:
         return await self.ask(prompts.make_merge_prompt(notes, None, task), 2 * size)
 
     def _measure_notes(self, notes: Sequence[str]) -> int:
-        return sum(self.count(note) + PASSAGE_FRAME_TOKENS for note in notes)
+        return sum(count_cautiously(note) + PASSAGE_FRAME_TOKENS for note in notes)
 
     def _measure_fixed(self, task: str, previous: str | None) -> int:
         """Return the tokens of a request apart from its content."""
         texts = (prompts.NOTES_SYSTEM_PROMPT, task, previous or "")
-        return sum(map(self.count, texts)) + _TASK_TOKENS
+        return sum(map(count_cautiously, texts)) + _TASK_TOKENS
 
 
 def _nest_headings(text: str) -> str:

@@ -1,6 +1,5 @@
 """The parts of an extractive summary: words, lines read back, a page, what was read in a block."""
 
-import re
 from weakref import WeakSet
 
 from hypothesis import given
@@ -9,7 +8,6 @@ from hypothesis import strategies as st
 from cutbank import Block, Ranges
 from cutbank.domain.summaries.clean_text import add_handles
 from cutbank.domain.summaries.earlier_summary import read_earlier_lines
-from cutbank.domain.summaries.facts import find_fact_words
 from cutbank.domain.summaries.layout import SummaryLine, SummarySection
 from cutbank.domain.summaries.memo import Memo
 from cutbank.domain.summaries.page import MIN_WORDS, SAME_WORDS_SHARE, SummaryPage
@@ -96,27 +94,6 @@ def test_a_line_keeps_its_handles_only_if_all_of_them_hold(
         (line, Ranges()) if one - covers else (f"said {n}", one)
         for n, (line, one) in enumerate(zip(written, named, strict=True))
     ]
-
-
-# What a word is, without the haste: every position is looked at.
-PLAIN_WORD = re.compile(
-    r"""--[a-z][\w-]++|[/~.#@-]{0,2}\b(?<!\\)[A-Z]?+[a-z]*+
-    (?:://[^\s"'<>`)\]}|\\]{4,200}|[A-Z0-9_./:~@-][\w./:@~+%-]{0,126}[\w/])""",
-    re.ASCII | re.VERBOSE,
-)
-SCRAPS = [
-    *("word", "Word", "snake_case", "camelCase", "src/a.py", "~/b", "./c", "--flag", "-x", "#12"),
-    *("https://a.example/b?c=d", "3.14", "12345", "E501", "x::y", "a->b", "é", "ñandú_1", "日本"),
-    *(" ", "  ", "\n", "\t", "\\", "\\n", "(", ")", ",", ".", "..", "...", ":", "/", "@", "-", "_"),
-    *("a" * 130, "b_" * 70, "C" * 127, "`", '"', "%", "+", "\x00", "\u00a0", "0", "z"),
-]
-
-
-@given(st.lists(st.sampled_from(SCRAPS), max_size=30).map("".join) | st.text(max_size=60))
-def test_words_that_may_be_facts_are_found_wherever_they_stand(text: str) -> None:
-    assert find_fact_words(text) == PLAIN_WORD.findall(text)
-    # No word goes on in the next line, and no escape sequence hides one.
-    assert [w for line in text.split("\n") for w in find_fact_words(line)] == find_fact_words(text)
 
 
 @given(st.lists(st.tuples(st.integers(0, 3), st.text(max_size=3)), max_size=40))

@@ -6,7 +6,6 @@ from summarizer_talk import items_of, steps
 
 from cutbank.adapters.models.summarizers.conversation_text import (
     Fence,
-    count_cautiously,
     make_chunks,
     make_passage_groups,
     measure_passages,
@@ -69,12 +68,12 @@ def test_chunks_hold_everything_once_in_order_and_no_more_than_there_is_room_for
 ) -> None:
     groups = make_passage_groups(items_of(*map(Block.user, texts)))
 
-    chunks = make_chunks(groups, room, count_cautiously)
+    chunks = make_chunks(groups, room)
 
     whole = [(passage.position, passage.body) for group in groups for passage in group]
     parts: dict[int, str] = {}
     for chunk in chunks:
-        assert measure_passages(chunk, count_cautiously) <= room
+        assert measure_passages(chunk) <= room
         for passage in chunk:
             assert passage.head.endswith(", continued") == (passage.position in parts)
             parts[passage.position] = parts.get(passage.position, "") + passage.body
@@ -85,7 +84,7 @@ def test_chunks_hold_everything_once_in_order_and_no_more_than_there_is_room_for
 def test_no_chunk_parts_a_group_that_has_room_in_one(room: int) -> None:
     groups = make_passage_groups(items_of(*steps(20)))
 
-    chunks = [{p.position for p in chunk} for chunk in make_chunks(groups, room, count_cautiously)]
+    chunks = [{p.position for p in chunk} for chunk in make_chunks(groups, room)]
 
     for group in groups:
         assert any(chunk >= {passage.position for passage in group} for chunk in chunks)
