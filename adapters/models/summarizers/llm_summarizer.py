@@ -137,13 +137,12 @@ class LlmSummarizer:
             ) from None
         users = (item.block.text for item in material.removed_items if item.kind is Kind.USER)
         own = parse_reply(correct_quotes(reply, users), material.covers)
+        if not own.text:
+            return own  # nothing is added, so that the gate sees that it is empty
         spare = room * CHARS_PER_TOKEN - len(own.text)
-        # Add nothing to an empty text, so that the gate sees that it is empty.
-        rows = write_missing_facts(own.text, facts, material.covers, spare - 8) if own.text else ""
-        text = "\n\n".join(part for part in (own.text, rows) if part)
-        whole = parse_reply(text, material.covers)
-        text = "\n\n".join(part for part in (whole.text, lists) if part and whole.text)
-        return replace(whole, text=text)
+        rows = write_missing_facts(own.text, facts, material.covers, spare - 8)
+        whole = parse_reply("\n\n".join(filter(None, (own.text, rows))), material.covers)
+        return replace(whole, text="\n\n".join(filter(None, (whole.text, lists))))
 
     async def _ask_served(
         self, material: Material, calls: "ModelCalls", budget: int, facts: Sequence[LikelyFact]

@@ -151,7 +151,7 @@ def test_an_answer_that_says_nothing_is_not_made_up_by_lists() -> None:
 
 def test_a_long_conversation_is_read_in_chunks_and_merged_in_order() -> None:
     def answers(prompt: str) -> str:
-        if "<part-1" in prompt:
+        if "notes on the conversation" in prompt:
             return "## Goal\n- merged (#101)"
         first = re.search(r"step-(\d+)", prompt.split("<record-")[1])
         return f"- notes from {first[1] if first else '?'}"
@@ -186,7 +186,8 @@ def test_notes_that_do_not_fit_together_are_merged_in_rounds() -> None:
 
     draft = drafted(model, material, window=4_000)
 
-    assert sum("Now merge these" in prompt for prompt in model.prompts) > 1
+    again = [p for p in model.prompts if "notes on the conversation" in p and "part 1 of" in p]
+    assert again
     assert draft.text == "## Goal\n- merged (#1)"
     assert all(len(prompt) / 3 < 4_000 for prompt in model.prompts)
 
