@@ -9,7 +9,7 @@ from typing import Any
 
 from ..domain.fidelity.anchors import AnchorKind
 from ..domain.fidelity.rows import FidelityRow, SessionRows
-from ..domain.fidelity.word_facts import WordFacts
+from ..domain.fidelity.words import WordReader
 from .history_view import HistoryView
 from .view_content import ViewEntry
 
@@ -29,10 +29,10 @@ class SessionText:
 
     def __init__(self, rows: SessionRows) -> None:
         self.rows = rows
-        words = WordFacts(rows.roots)
+        words = WordReader(rows.roots)
         self.find_anchors = words.find_anchors
         self.find_facts = cache(words.find_facts)
-        self.find_carried_keys = cache(lambda text: frozenset[str](words.find_carried_keys(text)))
+        self.find_carried_keys = cache(words.find_carried_keys)
         """Returns the keys that the facts in a text carry."""
         self.map_spellings = cache(self._map_spellings)
         self.tool_names = frozenset(row.tool for row in rows.rows if row.tool)

@@ -108,11 +108,7 @@ def score(session: MeasuredSession, budget: int) -> Scores:
             )
         )
         after = boundary.first_kept - 1
-        segments.append(
-            ViewSegment(
-                boundary.call, after, Ranges(), summary=draft.text, first_kept=boundary.first_kept
-            )
-        )
+        segments.append(ViewSegment(boundary.call, after, Ranges(), summary=draft.text))
     return session.measure.score(segments)
 
 
@@ -124,7 +120,7 @@ def observe(session: MeasuredSession) -> tuple[list[Row], list[Row]]:
     needed = defaultdict[int, set[object]](set)
     for stake in measure.stakes:
         needed[stake.segment].add(stake.key)
-    for again in measure.beside.pair_references:
+    for again in measure.pair_references:
         needed[bisect_right(calls, again.call) - 1].add(again.pair)
     for segment, boundary in enumerate(measure.boundaries):
         counts = NeedCounts(

@@ -11,8 +11,8 @@ from typing import NamedTuple
 from ..summaries.findings import remove_inserted_text
 from .anchors import MAX_LINE_CHARS, split_pieces
 from .generic_keys import GENERIC_PAIRS
-from .plain_words import LinePiece, PlainWords, WordPair
 from .rows import AGENT_KINDS, RowKind, SessionRows
+from .words import LinePiece, WordPair, WordReader
 
 MAX_PAIR_DISTANCE = 3
 """How many plain words apart the two words of a pair may be in a summary."""
@@ -32,18 +32,18 @@ class LineContent(NamedTuple):
 class LineCache(dict[str, LineContent]):
     """The content of lines, cached because a summary repeats most lines of the one before."""
 
-    def __init__(self, plain: PlainWords, asked: Iterable[WordPair]) -> None:
+    def __init__(self, words: WordReader, asked: Iterable[WordPair]) -> None:
         super().__init__()
-        self._plain = plain
+        self._words = words
         self._asked = frozenset(either for a, b in asked for either in ((a, b), (b, a)))
 
     def __missing__(self, text: str) -> LineContent:
-        pieces = self._plain.split_pieces(text)
+        pieces = self._words.split_pieces(text)
         telling = [piece for piece in self._split_for_facts(text, pieces) if piece.facts]
         words = [word for piece in pieces for word in piece.words]
         line = self[text] = LineContent(
             [key for piece in telling for key in piece.carried_keys],
-            [key for piece in telling for key in piece.facts],
+            [fact.key for piece in telling for fact in piece.facts],
             words,
             self._find_asked_pairs(words),
         )
@@ -62,7 +62,7 @@ class LineCache(dict[str, LineContent]):
         """Return the pieces, read again in parts if the line is too long."""
         if len(text) <= MAX_LINE_CHARS:
             return pieces
-        return (piece for _, part in split_pieces(text) for piece in self._plain.split_pieces(part))
+        return (piece for _, part in split_pieces(text) for piece in self._words.split_pieces(part))
 
 
 @dataclass(frozen=True)
@@ -127,7 +127,7 @@ class ProsePairs:
 
 
 def find_prose_pairs(
-    rows: SessionRows, plain: PlainWords, seen_by: Callable[[int], int]
+    rows: SessionRows, words: WordReader, seen_by: Callable[[int], int]
 ) -> ProsePairs:
     """Read all prose once; `seen_by` returns how many rows came before a call."""
     places: dict[WordPair, list[int]] = {}
@@ -135,7 +135,7 @@ def find_prose_pairs(
     for index, row in enumerate(rows.rows):
         if row.kind not in PROSE_KINDS:
             continue
-        pairs = _collect_pairs(row.text, plain)
+        pairs = _collect_pairs(row.text, words)
         if row.kind in AGENT_KINDS:
             below = seen_by(row.call)
             for pair in pairs:
@@ -149,9 +149,9 @@ def find_prose_pairs(
     return ProsePairs(places, again)
 
 
-def _collect_pairs(text: str, plain: PlainWords) -> set[WordPair]:
+def _collect_pairs(text: str, words: WordReader) -> set[WordPair]:
     found: set[WordPair] = set()
-    for line in plain.iter_line_words(text):
+    for line in words.iter_line_words(text):
         found |= find_pairs_within(line, 1)
     return found - GENERIC_PAIRS
 
@@ -186,7 +186,7 @@ class Constraint:
         return len(self.words & words) >= _SURVIVAL_SHARE * len(self.words)
 
 
-def find_constraints(rows: SessionRows, plain: PlainWords) -> tuple[Constraint, ...]:
+def find_constraints(rows: SessionRows, words: WordReader) -> tuple[Constraint, ...]:
     """Return each distinct sentence once, in the order of first occurrence."""
     said: dict[str, list[int]] = {}
     for index, row in enumerate(rows.rows):
@@ -194,9 +194,9 @@ def find_constraints(rows: SessionRows, plain: PlainWords) -> tuple[Constraint, 
             for sentence in _split_sentences(remove_inserted_text(row.text)):
                 said.setdefault(sentence, []).append(index)
     return tuple(
-        Constraint(sentence, words, tuple(dict.fromkeys(indices)))
+        Constraint(sentence, plain, tuple(dict.fromkeys(indices)))
         for sentence, indices in said.items()
-        if (words := plain.collect_words(sentence))
+        if (plain := words.collect_words(sentence))
     )
 
 

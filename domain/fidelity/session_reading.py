@@ -7,8 +7,7 @@ from itertools import accumulate
 from typing import NamedTuple
 
 from .anchors import Anchor, AnchorKind, list_carried_keys
-from .file_touches import FileTouch, RepeatedRead, find_file_touches, find_repeated_reads
-from .plain_words import PlainWords, WordContexts
+from .file_touches import FileTouch, find_file_touches
 from .prose import (
     Constraint,
     LineCache,
@@ -18,7 +17,7 @@ from .prose import (
     find_prose_pairs,
 )
 from .rows import AGENT_KINDS, FidelityRow, RowKind, SessionRows
-from .word_facts import WordFacts
+from .words import WordContexts, WordReader
 
 
 class CarrierFact(NamedTuple):
@@ -39,9 +38,8 @@ class SessionReading:
 
     def __init__(self, rows: SessionRows) -> None:
         self.rows = rows
-        self.words = WordFacts(rows.roots)
-        self.plain = PlainWords(rows.roots)
-        self.contexts = WordContexts(self.plain)
+        self.words = WordReader(rows.roots)
+        self.contexts = WordContexts(self.words)
         self._told: dict[str, SummaryContent] = {}
         self._facts: dict[str, Mapping[str, AnchorKind]] = {}
         self._carried: dict[str, frozenset[str]] = {}
@@ -54,7 +52,7 @@ class SessionReading:
         """Return the keys that the facts of a text carry."""
         keys = self._carried.get(text)
         if keys is None:
-            keys = self._carried[text] = frozenset(self.words.find_carried_keys(text))
+            keys = self._carried[text] = self.words.find_carried_keys(text)
         return keys
 
     @cached_property
@@ -136,10 +134,6 @@ class SessionReading:
         """The first call that could be sent all rows up to each row."""
         return list(accumulate(self.first_calls, max))
 
-    def is_late_answer(self, index: int, call: int) -> bool:
-        """Check whether a row is a tool's answer that came after a call had begun."""
-        return self.rows.rows[index].kind is RowKind.TOOL_RESULT and self.first_calls[index] > call
-
     def find_index(self, position: int) -> int:
         """Return the index of the first row at or after a position."""
         return bisect_left(self.positions, position)
@@ -156,28 +150,20 @@ class SessionReading:
 
     @cached_property
     def pairs(self) -> ProsePairs:
-        return find_prose_pairs(self.rows, self.plain, self.count_rows_seen)
+        return find_prose_pairs(self.rows, self.words, self.count_rows_seen)
 
     @cached_property
     def constraints(self) -> Sequence[Constraint]:
-        return find_constraints(self.rows, self.plain)
+        return find_constraints(self.rows, self.words)
 
     @cached_property
     def file_touches(self) -> Sequence[FileTouch]:
         return find_file_touches(self.rows, self.words)
 
     @cached_property
-    def repeated_reads(self) -> Sequence[RepeatedRead]:
-        return find_repeated_reads(self.file_touches, self._find_newest_below)
-
-    def _find_newest_below(self, call: int) -> int:
-        below = self.count_rows_seen(call)
-        return self.rows.rows[below - 1].position if below else 0
-
-    @cached_property
     def _line_cache(self) -> LineCache:
         """Parsed lines of summaries, with the pairs that prose uses again."""
-        return LineCache(self.plain, {again.pair for again in self.pairs.repeated})
+        return LineCache(self.words, {again.pair for again in self.pairs.repeated})
 
     def read_summary(self, text: str) -> SummaryContent:
         """Return the content of a summary, cached because each one is read many times."""

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from ..blocks import ASSISTANT_KINDS, Kind
 from ..fidelity.generic_keys import GENERIC_KEYS
-from ..fidelity.plain_words import WordPair
+from ..fidelity.words import WordPair
 from ..item import Item
 from .statements import BlockContent, Statement, StatementReader
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from ..blocks import AnyBlock, Kind, ToolCall, ToolResult
 from ..digest import iter_strings, read_arguments
 from ..fidelity.generic_keys import GENERIC_PAIRS
-from ..fidelity.plain_words import PlainWords, WordPair
+from ..fidelity.words import WordPair, WordReader
 from .clean_text import NUMBERING_PATTERN, make_printable, tidy_line
 from .findings import parse_user_message, remove_inserted_text
 from .memo import Memo
@@ -51,7 +51,7 @@ class StatementReader:
 
     def __init__(self) -> None:
         self._memo = Memo()
-        self._plain = PlainWords()
+        self._words = WordReader()
         self._lines: dict[str, Statement] = {}
 
     def read(self, block: AnyBlock) -> BlockContent:
@@ -66,7 +66,7 @@ class StatementReader:
     def _read_block(self, block: AnyBlock) -> BlockContent:
         if len(self._lines) > _MAX_LINES:
             self._lines.clear()
-            self._plain = PlainWords()
+            self._words = WordReader()
         if block.kind in SPOKEN_KINDS:
             read = [self.read_line(*one) for one in dict(_iter_sentences(block)).items()]
             statements = tuple(one for one in read if one.facts or one.pairs)
@@ -84,7 +84,7 @@ class StatementReader:
     def _read_words(self, text: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """Return the facts and the plain words of a line."""
         facts, words = list[str](), list[str]()
-        for piece in self._plain.split_pieces(text):
+        for piece in self._words.split_pieces(text):
             facts += piece.carried_keys
             words += piece.words
         return tuple(dict.fromkeys(facts)), tuple(words)
