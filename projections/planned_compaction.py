@@ -22,8 +22,7 @@ from ..domain.plan_repairs import SUMMARY_DIVISOR, explain_no_gain
 from ..domain.pricing import format_dollars
 from ..domain.ranges import Ranges
 from ..domain.settlement import Settlement, list_newly_hidden
-from ..domain.summaries.simple_summarizers import HIDDEN_TEXT, NoticeSummarizer
-from ..domain.summaries.summarizer import Draft, Material
+from ..domain.summaries.summarizer import HIDDEN_TEXT, Draft, Material, NoticeSummarizer
 from ..domain.token_estimate import estimate_text
 from ..domain.window import Plan, Window
 from .history_view import HistoryView

@@ -30,7 +30,7 @@ from cutbank.domain.ranges import Ranges
 from cutbank.domain.session_events import BlockAppended, ToolCalled, ToolReturned, TurnStarted
 from cutbank.domain.summaries.extractive import ExtractiveSummarizer
 from cutbank.domain.summaries.needs import FACT_WEIGHTS, PAIR_WEIGHTS, NeedCounts, ReadItem
-from cutbank.domain.summaries.statements import StatementReader
+from cutbank.domain.summaries.statements import BlockReader
 from cutbank.projections.replay.recorded_rows import make_session_rows
 
 LIMIT = 32_000
@@ -115,7 +115,7 @@ def score(session: MeasuredSession, budget: int) -> Scores:
 def observe(session: MeasuredSession) -> tuple[list[Row], list[Row]]:
     """Return the features of hidden facts and pairs, and whether the agent needed each again."""
     facts, pairs = list[Row](), list[Row]()
-    reader, measure = StatementReader(), session.measure
+    reader, measure = BlockReader(), session.measure
     calls = [boundary.call for boundary in measure.boundaries]
     needed = defaultdict[int, set[object]](set)
     for stake in measure.stakes:

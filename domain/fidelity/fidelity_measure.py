@@ -64,8 +64,9 @@ class FidelityMeasure:
         return tuple(stake for stake in self.stakes if not _is_carried(sights, stake))
 
     def _see(self, segments: Iterable[ViewSegment] | SessionVisibility) -> SessionVisibility:
-        is_seen = isinstance(segments, SessionVisibility)
-        return segments if is_seen else SessionVisibility(self.reading, segments)
+        if isinstance(segments, SessionVisibility):
+            return segments
+        return SessionVisibility(self.reading, segments)
 
     # Stakes apart from facts
 

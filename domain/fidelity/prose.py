@@ -8,7 +8,7 @@ from functools import cached_property
 from itertools import chain
 from typing import NamedTuple
 
-from ..summaries.findings import remove_inserted_text
+from ..summaries.prose import remove_inserted_text
 from .anchors import MAX_LINE_CHARS, split_pieces
 from .generic_keys import GENERIC_PAIRS
 from .rows import AGENT_KINDS, RowKind, SessionRows

@@ -17,7 +17,7 @@ from ..blocks import ASSISTANT_KINDS, Kind
 from ..fidelity.generic_keys import GENERIC_KEYS
 from ..fidelity.words import WordPair
 from ..item import Item
-from .statements import BlockContent, Statement, StatementReader
+from .statements import BlockContent, BlockReader, Statement
 
 Features = tuple[float, ...]
 
@@ -199,7 +199,7 @@ def list_likely_facts(items: Sequence[Item], kept: Sequence[Item], count: int) -
 
     A fact that another one contains is left out.
     """
-    reader = StatementReader()
+    reader = BlockReader()
     counts = NeedCounts(
         [ReadItem(item, reader.read(item.block)) for item in items],
         [reader.read(item.block) for item in kept],

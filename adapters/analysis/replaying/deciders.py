@@ -11,8 +11,7 @@ from ....domain.event import Event
 from ....domain.models import ModelFacts
 from ....domain.policies.policy import Policy
 from ....domain.summaries.extractive import ExtractiveSummarizer
-from ....domain.summaries.simple_summarizers import SizedSummarizer
-from ....domain.summaries.summarizer import Draft, Material
+from ....domain.summaries.summarizer import Draft, Material, SizedSummarizer
 from ....projections.replay.policy_decider import PolicyDecider
 from ....projections.replay.recording import Recording
 from ....projections.replay.replay import Decider, NeverDecider, RecordedDecider

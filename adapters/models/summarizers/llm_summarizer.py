@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ....domain.blocks import Kind
 from ....domain.errors import InvalidSettingError, SummarizerFailedError
-from ....domain.summaries.file_lists import write_file_lists
+from ....domain.summaries.layout import write_file_lists
 from ....domain.summaries.needs import LikelyFact, list_likely_facts
 from ....domain.summaries.summarizer import Draft, Material
 from ....domain.token_estimate import CHARS_PER_TOKEN, estimate_text

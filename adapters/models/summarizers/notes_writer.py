@@ -9,9 +9,13 @@ from ....domain.errors import SummarizerFailedError
 from ....domain.item import Item
 from ....domain.ranges import Ranges
 from ....domain.summaries.clean_text import make_printable
-from ....domain.summaries.gate import ALWAYS_SMALL_TOKENS
 from ....domain.summaries.layout import SummarySection
-from ....domain.summaries.summarizer import Material, SummaryRequest, SummaryTemplate
+from ....domain.summaries.summarizer import (
+    ALWAYS_SMALL_TOKENS,
+    Material,
+    SummaryRequest,
+    SummaryTemplate,
+)
 from ....domain.token_estimate import estimate_text
 from . import prompts
 from .conversation_text import (

@@ -5,10 +5,16 @@ from collections.abc import Iterable, Sequence
 from itertools import chain
 
 from ....domain.ranges import Ranges
-from ....domain.summaries.clean_text import add_handles, fold_lines, make_printable
+from ....domain.summaries.clean_text import (
+    add_handles,
+    find_quote,
+    fold_lines,
+    is_quote_in,
+    list_comparable_texts,
+    make_printable,
+)
 from ....domain.summaries.layout import SummarySection
 from ....domain.summaries.needs import LikelyFact
-from ....domain.summaries.quotes import find_quote, is_quote_in, list_comparable_texts
 from ....domain.summaries.summarizer import Draft
 
 _NUMBER = r"#?\d{1,15}(?:\s*[-\u2013\u2014]\s*#?\d{1,15})?"

@@ -24,8 +24,7 @@ from ....domain.policies.policy import describe_pruning
 from ....domain.ranges import Ranges
 from ....domain.session_events import BlockAppended
 from ....domain.summaries.gate import check_draft
-from ....domain.summaries.simple_summarizers import NoticeSummarizer
-from ....domain.summaries.summarizer import Draft, Material
+from ....domain.summaries.summarizer import Draft, Material, NoticeSummarizer
 from ....domain.window import Window
 from ....projections.planned_compaction import (
     PlannedCompaction,
