@@ -24,8 +24,13 @@ from ...domain.ranges import Ranges
 from ...domain.session_events import BlockAppended
 from ...domain.summaries.extractive import ExtractiveSummarizer
 from ...domain.summaries.gate import check_draft
-from ...domain.summaries.simple_summarizers import ListingSummarizer, NoticeSummarizer
-from ...domain.summaries.summarizer import Draft, Material, Summarizer
+from ...domain.summaries.summarizer import (
+    Draft,
+    ListingSummarizer,
+    Material,
+    NoticeSummarizer,
+    Summarizer,
+)
 from ...domain.window import LazySequence, OnFailure, Window
 from ..planned_compaction import (
     PlannedCompaction,
