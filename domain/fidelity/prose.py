@@ -2,67 +2,18 @@
 
 import re
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import chain
 from typing import NamedTuple
 
 from ..summaries.prose import remove_inserted_text
-from .anchors import MAX_LINE_CHARS, split_pieces
 from .generic_keys import GENERIC_PAIRS
 from .rows import AGENT_KINDS, RowKind, SessionRows
-from .words import LinePiece, WordPair, WordReader
+from .words import WordPair, WordReader
 
 MAX_PAIR_DISTANCE = 3
 """How many plain words apart the two words of a pair may be in a summary."""
-
-
-class LineContent(NamedTuple):
-    """What one line carries, possibly with repetitions; no fact or pair spans lines."""
-
-    carried_keys: Sequence[str]
-    """The keys that its facts carry."""
-    facts: Sequence[str]
-    words: Sequence[str]
-    pairs: Sequence[WordPair]
-    """The wanted pairs whose words are close together in it."""
-
-
-class LineCache(dict[str, LineContent]):
-    """The content of lines, cached because a summary repeats most lines of the one before."""
-
-    def __init__(self, words: WordReader, asked: Iterable[WordPair]) -> None:
-        super().__init__()
-        self._words = words
-        self._asked = frozenset(either for a, b in asked for either in ((a, b), (b, a)))
-
-    def __missing__(self, text: str) -> LineContent:
-        pieces = self._words.split_pieces(text)
-        telling = [piece for piece in self._split_for_facts(text, pieces) if piece.facts]
-        words = [word for piece in pieces for word in piece.words]
-        line = self[text] = LineContent(
-            [key for piece in telling for key in piece.carried_keys],
-            [fact.key for piece in telling for fact in piece.facts],
-            words,
-            self._find_asked_pairs(words),
-        )
-        return line
-
-    def _find_asked_pairs(self, words: Sequence[str]) -> Sequence[WordPair]:
-        if len(words) < 2:
-            return ()
-        near = (
-            zip(words, words[apart:], strict=False) for apart in range(1, MAX_PAIR_DISTANCE + 1)
-        )
-        found = self._asked.intersection(chain.from_iterable(near))
-        return [(a, b) if a < b else (b, a) for a, b in found]
-
-    def _split_for_facts(self, text: str, pieces: list[LinePiece]) -> Iterable[LinePiece]:
-        """Return the pieces, read again in parts if the line is too long."""
-        if len(text) <= MAX_LINE_CHARS:
-            return pieces
-        return (piece for _, part in split_pieces(text) for piece in self._words.split_pieces(part))
 
 
 @dataclass(frozen=True)
@@ -70,28 +21,31 @@ class SummaryContent:
     """What a text carries, computed on first access."""
 
     text: str
-    lines: LineCache
+    reader: WordReader
+    asked: frozenset[WordPair]
+    """The pairs to look for."""
 
     @cached_property
     def carried_keys(self) -> frozenset[str]:
-        return frozenset(chain.from_iterable(line.carried_keys for line in self._line_contents))
+        return self.reader.find_carried_keys(self.text)
 
     @cached_property
     def facts(self) -> frozenset[str]:
-        return frozenset(chain.from_iterable(line.facts for line in self._line_contents))
+        return frozenset(self.reader.find_facts(self.text))
 
     @cached_property
     def pairs(self) -> frozenset[WordPair]:
         """The wanted pairs whose words are close together in a line."""
-        return frozenset(chain.from_iterable(line.pairs for line in self._line_contents))
+        return frozenset(
+            pair
+            for words in self.reader.iter_line_words(self.text)
+            for pair in find_pairs_within(words, MAX_PAIR_DISTANCE)
+            if pair in self.asked
+        )
 
     @cached_property
     def words(self) -> frozenset[str]:
-        return frozenset(chain.from_iterable(line.words for line in self._line_contents))
-
-    @cached_property
-    def _line_contents(self) -> list[LineContent]:
-        return [self.lines[line] for line in set(self.text.split("\n"))]
+        return self.reader.collect_words(self.text)
 
 
 def find_pairs_within(words: Sequence[str], apart: int) -> set[WordPair]:

@@ -2,7 +2,7 @@
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
-from functools import cached_property
+from functools import cache, cached_property
 from itertools import accumulate
 from typing import NamedTuple
 
@@ -10,14 +10,13 @@ from .anchors import Anchor, AnchorKind, list_carried_keys
 from .file_touches import FileTouch, find_file_touches
 from .prose import (
     Constraint,
-    LineCache,
     ProsePairs,
     SummaryContent,
     find_constraints,
     find_prose_pairs,
 )
 from .rows import AGENT_KINDS, FidelityRow, RowKind, SessionRows
-from .words import WordContexts, WordReader
+from .words import WordContexts, WordPair, WordReader
 
 
 class CarrierFact(NamedTuple):
@@ -40,20 +39,15 @@ class SessionReading:
         self.rows = rows
         self.words = WordReader(rows.roots)
         self.contexts = WordContexts(self.words)
-        self._told: dict[str, SummaryContent] = {}
-        self._facts: dict[str, Mapping[str, AnchorKind]] = {}
-        self._carried: dict[str, frozenset[str]] = {}
+        self.find_carried_keys = cache(self.words.find_carried_keys)
+        """Returns the keys that the facts of a text carry."""
+        self._find_facts = cache(self.words.find_facts)
+        self.read_summary = cache(self._read_summary)
+        """Returns the content of a summary, each of which is read many times."""
         self.carried: Sequence[frozenset[str]] = [
             self.find_carried_keys(row.text) for row in rows.rows
         ]
         """The keys that each row carries."""
-
-    def find_carried_keys(self, text: str) -> frozenset[str]:
-        """Return the keys that the facts of a text carry."""
-        keys = self._carried.get(text)
-        if keys is None:
-            keys = self._carried[text] = self.words.find_carried_keys(text)
-        return keys
 
     @cached_property
     def places(self) -> Mapping[str, Sequence[int]]:
@@ -98,11 +92,7 @@ class SessionReading:
         return frozenset(row.tool for row in self.rows.rows if row.tool)
 
     def find_facts(self, index: int) -> Mapping[str, AnchorKind]:
-        text = self.rows.rows[index].text
-        facts = self._facts.get(text)
-        if facts is None:
-            facts = self._facts[text] = self.words.find_facts(text)
-        return facts
+        return self._find_facts(self.rows.rows[index].text)
 
     @cached_property
     def carriers(self) -> Mapping[str, Sequence[CarrierFact]]:
@@ -161,16 +151,12 @@ class SessionReading:
         return find_file_touches(self.rows, self.words)
 
     @cached_property
-    def _line_cache(self) -> LineCache:
-        """Parsed lines of summaries, with the pairs that prose uses again."""
-        return LineCache(self.words, {again.pair for again in self.pairs.repeated})
+    def _asked_pairs(self) -> frozenset[WordPair]:
+        """The pairs that prose uses again."""
+        return frozenset(again.pair for again in self.pairs.repeated)
 
-    def read_summary(self, text: str) -> SummaryContent:
-        """Return the content of a summary, cached because each one is read many times."""
-        told = self._told.get(text)
-        if told is None:
-            told = self._told[text] = SummaryContent(text, self._line_cache)
-        return told
+    def _read_summary(self, text: str) -> SummaryContent:
+        return SummaryContent(text, self.words, self._asked_pairs)
 
 
 def read_agent_text(row: FidelityRow) -> str:

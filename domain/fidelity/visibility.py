@@ -110,18 +110,14 @@ class SegmentVisibility:
 
     @cached_property
     def _first_calls_of_partial_texts(self) -> Mapping[str, int]:
-        """The first call that was sent each shortened text."""
+        """The first call that was sent each shortened text; 0 if there is no such row."""
         first: dict[str, int] = {}
+        indices, calls = self.reading.indices, self.reading.first_calls
         for position, text in self.segment.shown.items():
             if text:
-                call = self._find_first_call(position)
+                call = calls[indices[position]] if position in indices else 0
                 first[text] = min(call, first.get(text, call))
         return first
-
-    def _find_first_call(self, position: int) -> int:
-        """Return the first call that was sent the row at a position; 0 if there is no row."""
-        index = self.reading.indices.get(position)
-        return 0 if index is None else self.reading.first_calls[index]
 
     def iter_partial_texts(self, places: Iterable[int], call: int) -> Iterator[SummaryContent]:
         """Yield the texts that a call was sent of rows that do not show whole."""

@@ -128,7 +128,7 @@ def _shorten_path(path: str) -> str:
     path = tidy_line(path)
     if len(path) <= _MAX_PATH_CHARS:
         return path
-    return "/".join(path.replace("\\", "/").split("/")[-2:])[-80:]
+    return "/".join(path.replace("\\", "/").split("/")[-2:])
 
 
 def _make_run(call: ToolCall) -> Action:

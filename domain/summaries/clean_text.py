@@ -47,15 +47,15 @@ def tidy_line(text: str) -> str:
 
 
 def shorten_line(text: str, room: int) -> str:
-    """Return the beginning of a line, cut between words if that costs little."""
+    """Return the beginning of a line, cut between words: half a word would be another fact."""
     if len(text) <= room:
         return text
     if room <= 0:
         return ""
     cut = text[: room - 1]
-    space = cut.rfind(" ")
-    if space > room * 0.6:
-        cut = cut[:space]
+    space = room - 1 if text[room - 1] == " " else cut.rfind(" ")
+    if space >= 0 or cut.isascii():
+        cut = cut[: max(space, 0)]
     return cut.rstrip(" ,;:-(") + ELLIPSIS
 
 
@@ -64,9 +64,9 @@ def shorten_inside(text: str, room: int) -> str:
     if len(text) <= room or room < 40:
         return shorten_line(text, room)
     head = shorten_line(text, room * 2 // 3)
-    tail = text[-(room - len(head) - 1) :]
+    tail = text[-(room - len(head)) :]
     space = tail.find(" ")
-    return f"{head} {tail[space + 1 :] if 0 <= space < len(tail) // 3 else tail[1:]}"
+    return f"{head} {tail[space + 1 :]}" if space >= 0 or not tail.isascii() else head
 
 
 def mark_code(text: str) -> str:

@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from cutbank.domain.fidelity.anchors import MAX_LINE_CHARS, find_anchors, list_carried_keys
 from cutbank.domain.fidelity.prose import (
     MAX_PAIR_DISTANCE,
-    LineCache,
     SummaryContent,
     find_pairs_within,
 )
@@ -92,11 +91,10 @@ ASKED = [("bank", "deep"), ("bank", "river")]
 @example(["bank river river deep"])
 @given(st.lists(TEXTS, min_size=1, max_size=4))
 def test_a_text_always_says_what_its_facts_and_its_words_say(texts: list[str]) -> None:
-    plain = WordReader(ROOTS)
-    lines = LineCache(plain, ASKED)  # each text has lines of those before it
+    reader = WordReader(ROOTS)  # each text has words of those before it
 
     for text in (*texts, "\n".join(texts)):
-        told = SummaryContent(text, lines)
+        told = SummaryContent(text, reader, frozenset(ASKED))
 
         facts = list(find_anchors(text, ROOTS))
         words = list(WordReader(ROOTS).iter_line_words(text))
