@@ -74,11 +74,11 @@ def _weigh_goals(lines: Sequence[SummaryLine]) -> Iterator[SummaryLine]:
     telling = [line for line in requests if line.weight > LOW_WEIGHT] or requests
     for number, line in enumerate(requests):
         if line is telling[0]:
-            yield line.with_weight(1.0)
+            yield replace(line, weight=1.0)
         elif line is telling[-1]:
-            yield line.with_weight(0.95)
+            yield replace(line, weight=0.95)
         elif line.weight > LOW_WEIGHT:
-            yield line.with_weight(0.4 + 0.4 * number / len(requests))
+            yield replace(line, weight=0.4 + 0.4 * number / len(requests))
         else:
             yield line
 

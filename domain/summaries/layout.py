@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from copy import copy
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cached_property
@@ -68,12 +67,6 @@ class SummaryLine:
     weight: float = 0.5
     is_quote: bool = False
 
-    def with_weight(self, weight: float) -> "SummaryLine":
-        """Return the same line with another weight, keeping what was computed of it."""
-        line = copy(self)
-        object.__setattr__(line, "weight", weight)
-        return line
-
     def write_within(self, room: int) -> str:
         """Return the line in at most `room` characters, with its handles."""
         if len(self.full_text) <= room:
@@ -89,10 +82,6 @@ class SummaryLine:
     def newest(self) -> int:
         """The newest position among its sources; 0 if it names none."""
         return self.handles.runs[-1][1] if self.handles else 0
-
-    @cached_property
-    def long_words(self) -> frozenset[str]:
-        return find_long_words(self.text)
 
     @cached_property
     def subject(self) -> tuple[SummarySection, str, bool]:
@@ -126,11 +115,6 @@ class SummaryLine:
         text = shorten_line(self._harmless_text, room)
         is_closed = _close_code(text) is text
         return text if is_closed else shorten_line(self._harmless_text, room - 1) + "`"
-
-
-def find_long_words(text: str) -> frozenset[str]:
-    """Return the words by which two lines are compared."""
-    return frozenset(word for word in text.casefold().split() if len(word) > 3)
 
 
 def _close_code(text: str) -> str:
