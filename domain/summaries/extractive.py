@@ -22,8 +22,8 @@ from .statements import BlockReader
 from .summarizer import ALWAYS_SMALL_TOKENS, Draft, Material
 
 _SECTION_SHARES: Mapping[SummarySection, float] = {
-    SummarySection.GOAL: 0.14,
-    SummarySection.CONSTRAINTS: 0.08,
+    SummarySection.GOAL: 0.13,
+    SummarySection.CONSTRAINTS: 0.09,
     SummarySection.DONE: 0.06,
     SummarySection.IN_PROGRESS: 0.03,
     SummarySection.BLOCKED: 0.04,

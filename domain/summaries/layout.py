@@ -114,7 +114,7 @@ class SummaryLine:
             return write_quote(shorten_inside(self.text, room - len(write_quote(""))))
         text = shorten_line(self._harmless_text, room)
         is_closed = _close_code(text) is text
-        return text if is_closed else shorten_line(self._harmless_text, room - 1) + "`"
+        return text if is_closed else _close_code(shorten_line(self._harmless_text, room - 1))
 
 
 def _close_code(text: str) -> str:

@@ -26,7 +26,6 @@ from .reply_parsing import (
 if TYPE_CHECKING:
     from pydantic_ai.models import Model
 
-    from .model_access import MakeModel
     from .model_calls import ModelCalls, PriceCall
 
 DEFAULT_WINDOW_TOKENS = 32_000
@@ -41,10 +40,8 @@ _MAX_FACTS = 60
 class LlmSummarizer:
     """A model's own summary, with the handles of its sources."""
 
-    model: "Model | str | MakeModel"
-    """A name (`anthropic:claude-haiku-4-5`), a pydantic-ai model used only here, or a function that
-    makes one for each summary.
-    """
+    model: "Model | str"
+    """A name (`anthropic:claude-haiku-4-5`), or a pydantic-ai model used only here."""
     base_url: str | None = None
     """The provider's address, if not the usual one."""
     key_from: str | None = None
