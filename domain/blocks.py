@@ -48,14 +48,17 @@ class Origin(Record):
     id: str | None = None
     time: str | None = None
     entry: str | None = None
-    """The rest of the source's entry as JSON text, without the content that the block holds."""
+    """The rest of the source's entry as JSON text, as imports kept it before they kept sources."""
     line: int | None = None
     """The number of its line in the source, or of its entry if the source has no lines."""
     follows: str | None = None
-    """The source's id of the entry before it, if the entry itself names another one that holds
-    nothing for a session; empty if none came before."""
+    """The source's id of the entry before it, from imports of before."""
     refused: str | None = None
     """Why the entry could not be interpreted and is kept raw."""
+    segment: str | None = None
+    """The digest, in hex, of the segment of kept source text that holds its line."""
+    span: tuple[int, int] | None = None
+    """The first byte of the line in the segment, and the byte after its last one."""
 
 
 class Text(Record):

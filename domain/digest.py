@@ -215,7 +215,7 @@ def _iter_artifacts(items: Sequence[Item], answers: Mapping[int, Item]) -> Itera
     seen = set[str]()
     for item in items:
         fields = _parse_artifact(item.block.text) if isinstance(item.block, ToolResult) else {}
-        path = str(fields.get("artifact_path") or fields.get("physical_path") or "")
+        path = _as_text(fields.get("artifact_path")) or _as_text(fields.get("physical_path"))
         if not path or path in seen:
             continue
         seen.add(path)
@@ -259,27 +259,19 @@ def _iter_commands(items: Iterable[Item]) -> Iterator[int]:
 
 
 def _parse_artifact(text: str) -> dict[str, Any]:
-    # Few results are artifacts; skip parsing the rest, and even the search if it cannot succeed.
-    if not _may_be_object(text) or not ("artifact_path" in text or "physical_path" in text):
-        return {}
-    told = _parse_object(text)
-    return (
-        told if _as_text(told.get("artifact_path")) or _as_text(told.get("physical_path")) else {}
-    )
+    # Few results are artifacts; skip parsing the rest.
+    is_one = "artifact_path" in text or "physical_path" in text
+    return _parse_object(text) if is_one else {}
 
 
 def _parse_object(text: str) -> dict[str, Any]:
-    if not _may_be_object(text):
+    if not text.lstrip().startswith("{"):
         return {}
     try:
         tree = json.loads(text)
     except (ValueError, RecursionError):
         return {}
     return tree if isinstance(tree, dict) else {}
-
-
-def _may_be_object(text: str) -> bool:
-    return text.lstrip().startswith("{")
 
 
 def _list_objects(value: object) -> list[dict[str, Any]]:

@@ -8,16 +8,17 @@ from functools import cache, cached_property
 from itertools import chain
 from typing import Any, Literal
 
+from ..domain.blocks import Kind
 from ..domain.fidelity.anchors import AnchorKind
 from ..domain.fidelity.generic_keys import GENERIC_KEYS
 from ..domain.fidelity.rows import AGENT_KINDS, FidelityRow, RowKind, SessionRows
-from ..domain.fidelity.word_facts import WordFacts
+from ..domain.fidelity.words import WordReader
 from ..domain.item import Item
 from ..domain.ranges import Ranges
 from ..domain.summaries.earlier_summary import read_earlier_lines
-from ..domain.summaries.findings import iter_remarks, iter_rules
+from ..domain.summaries.findings import classify_statement, iter_rules
 from ..domain.summaries.layout import SummaryLine, SummarySection
-from ..domain.summaries.memo import Memo
+from ..domain.summaries.statements import BlockReader
 from .history_view import HistoryView
 from .view_content import ViewEntry
 
@@ -88,10 +89,10 @@ class SessionText:
 
     def __init__(self, rows: SessionRows) -> None:
         self.rows = rows
-        words = WordFacts(rows.roots)
+        words = WordReader(rows.roots)
         self.find_anchors = words.find_anchors
         self.find_facts = cache(words.find_facts)
-        self.find_carried_keys = cache(lambda text: frozenset[str](words.find_carried_keys(text)))
+        self.find_carried_keys = cache(words.find_carried_keys)
         """Returns the keys that the facts in a text carry."""
         self.map_spellings = cache(self._map_spellings)
         self.tool_names = frozenset(row.tool for row in rows.rows if row.tool)
@@ -228,13 +229,25 @@ def find_lost_facts(
         # Every view lists the tools, and any model knows what all projects share.
         if key not in log.tool_names and key not in GENERIC_KEYS and not after.has_fact(key)
     }
-    left, memo = tuple(left), Memo()
-    sentences = [*iter_rules(left, (), memo), *iter_remarks(left, memo)]
+    left, reader = tuple(left), BlockReader()
+    sentences = [*iter_rules(left, (), reader), *_iter_decisions(left, reader)]
     if old.summary is not None and old.summary_digest != new.summary_digest:
         summary = old.summary
-        sentences += read_earlier_lines(summary.sections, summary.text, summary.covers, memo)
+        sentences += read_earlier_lines(summary.sections, summary.text, summary.covers)
     found = [*_iter_lost_anchors(keys, before, upto, log), *_iter_lost_sentences(sentences, after)]
     return tuple(sorted(found, key=lambda fact: fact.rank))
+
+
+def _iter_decisions(items: Iterable[Item], reader: BlockReader) -> Iterator[SummaryLine]:
+    for item in items:
+        if item.kind in _AGENT_TEXTS:
+            for statement in reader.read(item.block).statements:
+                if statement.sentence:
+                    section = classify_statement(statement.sentence)
+                    yield SummaryLine(section, statement.text, Ranges.of([item.position]))
+
+
+_AGENT_TEXTS = frozenset({Kind.ASSISTANT, Kind.THINKING})
 
 
 def _iter_lost_anchors(

@@ -25,8 +25,7 @@ from ..domain.settlement import (
     settle_plan_to_fit,
     size_summary_call,
 )
-from ..domain.summaries.simple_summarizers import HIDDEN_TEXT, NoticeSummarizer
-from ..domain.summaries.summarizer import Draft, Material
+from ..domain.summaries.summarizer import HIDDEN_TEXT, Draft, Material, NoticeSummarizer
 from ..domain.token_estimate import estimate_text
 from ..domain.window import Plan, Window
 from .history_view import HistoryView

@@ -55,6 +55,7 @@ from cutbank.adapters.storage.event_log.event_mapper import (
     EventMapper,
     ZstdCompressor,
 )
+from cutbank.adapters.storage.event_log.source_segments import SourceKeeper
 from cutbank.adapters.storage.event_log.stored_row import ImportRow, StoredRow
 from cutbank.domain.blocks import Kind, Media, Native, Origin, Text
 from cutbank.domain.compaction import RECORDED_LINEAGE
@@ -209,6 +210,8 @@ def _value(kind: Any, name: str) -> Any:
         case origin if origin is tuple:
             one = inside[0]
             kinds = get_args(one) if get_origin(one) in {Union, UnionType} else [one]
+            if inside[-1] is not Ellipsis:
+                kinds = list(inside)
             return tuple(_value(each, f"{name}[{at}]") for at, each in enumerate(kinds))
         case origin if origin is dict:
             return {f"a key of {name}": _value(inside[1], f"{name}[0]")}
@@ -498,8 +501,19 @@ def _recorded(store: SessionStore) -> None:
         based_on=0,
         activate_at=head,
     )
-    row = ImportRow("default", "a file", "claude-code", "imported", 1_234, complete=True)
-    store.events.save(lineage, imports=[row])
+    keeper = SourceKeeper()
+    keeper.add_line(1, b'{"type": "user"}\n')
+    segments = keeper.take_segments()
+    row = ImportRow(
+        "default",
+        "a file",
+        "claude-code",
+        "imported",
+        1_234,
+        complete=True,
+        segments=keeper.digests,
+    )
+    store.events.save(lineage, imports=[row], segments=segments)
 
 
 def _served(session: StoredSession) -> dict[str, Any]:

@@ -30,7 +30,7 @@ from cutbank.domain.ranges import Ranges
 from cutbank.domain.session_events import BlockAppended, ToolCalled, ToolReturned, TurnStarted
 from cutbank.domain.summaries.extractive import ExtractiveSummarizer
 from cutbank.domain.summaries.needs import FACT_WEIGHTS, PAIR_WEIGHTS, NeedCounts, ReadItem
-from cutbank.domain.summaries.statements import StatementReader
+from cutbank.domain.summaries.statements import BlockReader
 from cutbank.projections.replay.recorded_rows import make_session_rows
 
 LIMIT = 32_000
@@ -108,23 +108,19 @@ def score(session: MeasuredSession, budget: int) -> Scores:
             )
         )
         after = boundary.first_kept - 1
-        segments.append(
-            ViewSegment(
-                boundary.call, after, Ranges(), summary=draft.text, first_kept=boundary.first_kept
-            )
-        )
+        segments.append(ViewSegment(boundary.call, after, Ranges(), summary=draft.text))
     return session.measure.score(segments)
 
 
 def observe(session: MeasuredSession) -> tuple[list[Row], list[Row]]:
     """Return the features of hidden facts and pairs, and whether the agent needed each again."""
     facts, pairs = list[Row](), list[Row]()
-    reader, measure = StatementReader(), session.measure
+    reader, measure = BlockReader(), session.measure
     calls = [boundary.call for boundary in measure.boundaries]
     needed = defaultdict[int, set[object]](set)
     for stake in measure.stakes:
         needed[stake.segment].add(stake.key)
-    for again in measure.beside.pair_references:
+    for again in measure.pair_references:
         needed[bisect_right(calls, again.call) - 1].add(again.pair)
     for segment, boundary in enumerate(measure.boundaries):
         counts = NeedCounts(

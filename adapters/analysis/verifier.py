@@ -5,8 +5,11 @@ from collections.abc import Callable, Iterator
 from itertools import combinations
 from uuid import UUID
 
+from eventsourcing.persistence import OperationalError
+
 from ...domain.compaction import MAIN_LINEAGE, derive_lineage_id
 from ...domain.compaction_events import CompactBoundary
+from ...domain.errors import StorageError
 from ...domain.ranges import Ranges
 from ...domain.session_events import BlockEvent, BlocksRetracted, ModelCalled
 from ...projections.block_statuses import collect_boundaries
@@ -16,6 +19,7 @@ from ..runtime.sessions.session_store import SessionStore
 from ..runtime.sessions.stored_session import StoredSession
 from ..storage.event_log.chain import StreamSegment
 from ..storage.event_log.event_store import EventStore
+from ..storage.event_log.source_segments import list_digests, read_segments
 from ..storage.event_log.storage_errors import translate_storage_errors
 from ..storage.event_log.stored_row import Stream
 from ..storage.event_log.stream_check import check_stream, make_guard
@@ -32,7 +36,8 @@ def verify(
 ) -> VerificationReport:
     """Read one session, or all, and check what the store promises.
 
-    Rules: `log` (positions without gaps, content that matches its hash), `coverage` (each block up
+    Rules: `log` (positions without gaps, content that matches its hash), `source` (each segment of
+    an imported file is there, unchanged), `coverage` (each block up
     to a boundary has one status), `pairs` (no call without its result), `fingerprint` (each served
     call's view gives the same bytes again). `progress` is called with the sessions done and the
     total.
@@ -79,6 +84,7 @@ class _SessionVerifier:
 
     def check(self) -> None:
         self._check_log()
+        self._check_sources()
         for lineage in self.session.log.lineages or [MAIN_LINEAGE]:
             self._check_lineage(lineage)
         self._check_fingerprints()
@@ -102,6 +108,16 @@ class _SessionVerifier:
             for problem in problems:
                 self._complain("log", problem, row.originator_version, lineage)
             yield event
+
+    def _check_sources(self) -> None:
+        """Check that each segment of the session's sources is there, unchanged."""
+        recorder = self.store.recorder
+        for row in recorder.select_imports(*self.name):
+            try:
+                for _ in read_segments(list_digests(row.segments), recorder.select_segment):
+                    pass
+            except (OperationalError, StorageError) as error:
+                self._complain("source", f"{row.source}: {error}")
 
     def _check_log(self) -> None:
         blocks: list[int] = []

@@ -64,7 +64,7 @@ class Violation:
 
     session: str
     rule: str
-    """`log`, `coverage`, `pairs` or `fingerprint`."""
+    """`log`, `source`, `coverage`, `pairs` or `fingerprint`."""
     what: str
     lineage: str | None = None
     position: int | None = None

@@ -115,10 +115,6 @@ class Cell(Record):
     bill: Bill = Bill()
     canonical: Scores = Scores()
     """On the boundaries that all policies share."""
-    own: Scores = Scores()
-    """On the policy's own boundaries."""
-    own_bound: float = 0.0
-    """The most stakes of its own boundaries that any text of its summaries' sizes could carry."""
     lost: tuple[MissedFact, ...] = ()
     """The canonical stakes that were lost."""
     context: tuple[int, ...] = ()

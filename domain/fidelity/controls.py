@@ -36,9 +36,7 @@ def build_controls(
         for segment, lines in zip(empty, write(reading, boundaries), strict=True):
             ordered = list(lines)
             for segments, budget in zip(found, budgets, strict=True):
-                text = _fill_budget(ordered, budget)
-                tokens = -(-len(text) // _CHARS_PER_TOKEN)
-                segments.append(replace(segment, summary=text, tokens=tokens))
+                segments.append(replace(segment, summary=_fill_budget(ordered, budget)))
         for budget, segments in zip(budgets, found, strict=True):
             yield name, budget, tuple(segments)
 
@@ -100,7 +98,6 @@ def _make_segment(
         after=boundary.first_kept - 1,
         kept=Ranges.of(row.position for row in kept),
         shown={row.position: CLEARED_TEXT for row in kept if row.kind is RowKind.TOOL_RESULT},
-        first_kept=boundary.first_kept,
     )
 
 

@@ -1,14 +1,14 @@
-"""Finds which files calls read and modified, and which they read again."""
+"""Finds which files calls read and modified."""
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from ..blocks import ToolCall
 from ..digest import SHELL_TOOLS, find_touched_files, normalize_tool_name, parse_names
 from .anchors import AnchorKind
 from .rows import FidelityRow, RowKind, SessionRows
-from .word_facts import WordFacts
+from .words import WordReader
 
 _VIEW_COMMANDS = parse_names("bat cat head less more nl sed tail")
 """Commands that agents use to read files if they have no tool for it."""
@@ -25,7 +25,7 @@ class FileTouch(NamedTuple):
     modifies: bool
 
 
-def find_file_touches(rows: SessionRows, words: WordFacts) -> tuple[FileTouch, ...]:
+def find_file_touches(rows: SessionRows, words: WordReader) -> tuple[FileTouch, ...]:
     """Return file touches by position, without paths that are not facts, such as `Makefile`."""
     failed = _find_failed_calls(rows.rows)
     return tuple(
@@ -38,7 +38,7 @@ def find_file_touches(rows: SessionRows, words: WordFacts) -> tuple[FileTouch, .
     )
 
 
-def _iter_argument_files(row: FidelityRow, words: WordFacts) -> Iterator[tuple[str, bool]]:
+def _iter_argument_files(row: FidelityRow, words: WordReader) -> Iterator[tuple[str, bool]]:
     """Yield the files that arguments name, by the rule of the digest."""
     if row.tool is None or not row.arguments:
         return
@@ -50,7 +50,7 @@ def _iter_argument_files(row: FidelityRow, words: WordFacts) -> Iterator[tuple[s
             yield key, touch.modifies
 
 
-def _iter_shell_files(row: FidelityRow, words: WordFacts) -> Iterator[tuple[str, bool]]:
+def _iter_shell_files(row: FidelityRow, words: WordReader) -> Iterator[tuple[str, bool]]:
     if row.tool is None or normalize_tool_name(row.tool) not in SHELL_TOOLS:
         return
     for part in _PARTS.split(row.text.partition("\n")[2]):
@@ -62,12 +62,12 @@ def _iter_shell_files(row: FidelityRow, words: WordFacts) -> Iterator[tuple[str,
             yield from ((key, True) for key in _find_files(target, words)[:1])
 
 
-def _find_files(text: str, words: WordFacts) -> list[str]:
+def _find_files(text: str, words: WordReader) -> list[str]:
     """Return the paths in a text that have an extension; others may be folders or patterns."""
     return [key for key in _find_paths(text, words) if "." in key.rpartition("/")[2]]
 
 
-def _find_paths(text: str, words: WordFacts) -> list[str]:
+def _find_paths(text: str, words: WordReader) -> list[str]:
     return [fact.key for fact in words.find_anchors(text) if fact.kind is AnchorKind.PATH]
 
 
@@ -82,29 +82,3 @@ def _find_failed_calls(rows: Sequence[FidelityRow]) -> frozenset[int]:
         elif row.kind is RowKind.TOOL_RESULT and row.is_error and row.call_id in asked:
             failed.add(asked[row.call_id])
     return frozenset(failed)
-
-
-class RepeatedRead(NamedTuple):
-    """A call that reads a file again, and where it was last read before."""
-
-    call: int
-    key: str
-    newest: int
-    """Position of the newest earlier call that read it."""
-
-
-def find_repeated_reads(
-    touches: Sequence[FileTouch], newest_below: Callable[[int], int]
-) -> tuple[RepeatedRead, ...]:
-    """Return repeated reads by call; `newest_below` gives the newest position before a call."""
-    places: dict[str, list[int]] = {}
-    again: list[RepeatedRead] = []
-    for touch in touches:
-        if touch.modifies:
-            continue
-        newest = newest_below(touch.call)
-        known = places.setdefault(touch.key, [])
-        if before := [at for at in known if at <= newest]:
-            again.append(RepeatedRead(touch.call, touch.key, before[-1]))
-        known.append(touch.position)
-    return tuple(sorted(again))

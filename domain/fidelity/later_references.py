@@ -1,7 +1,6 @@
 """Finds the boundaries on which policies are measured, and hidden facts that were used later."""
 
 from bisect import bisect_left
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
@@ -9,8 +8,8 @@ from math import inf
 
 from .anchors import HARD_KINDS, AnchorKind
 from .generic_keys import GENERIC_KEYS
-from .rows import AGENT_KINDS, FidelityRow, RowKind, ViewSegment
-from .session_reading import SessionReading, find_first_call
+from .rows import AGENT_KINDS, FidelityRow, RowKind
+from .session_reading import SessionReading
 
 RESERVE_TOKENS = 2_000
 """Tokens that are kept free for the system prompt and the answer."""
@@ -49,13 +48,6 @@ def find_canonical_boundaries(reading: SessionReading, limit: int) -> tuple[RowB
             first = cut
             boundaries.append(RowBoundary(call, rows[cut].position))
     return tuple(boundaries)
-
-
-def list_own_boundaries(segments: Iterable[ViewSegment]) -> tuple[RowBoundary, ...]:
-    """Return a policy's own boundaries: where each of its kept windows begins."""
-    return tuple(
-        RowBoundary(spell.call, spell.first_kept) for spell in segments if spell.first_kept
-    )
 
 
 def find_legal_row_cuts(rows: Sequence[FidelityRow]) -> list[int]:
@@ -122,30 +114,25 @@ class LaterReference:
     """The position of the row with that use."""
     hidden_in: int
     """The position of the newest hidden row that carries it."""
-    uses: int
-    """The number of rows in the segment in which the agent wrote it."""
-    is_generic: bool = False
-    """Whether sessions of unrelated projects share it."""
-    is_lifted: bool = False
-    """Whether a tool result after the boundary repeated it before that use."""
 
     @property
     def is_hard(self) -> bool:
         return self.kind in HARD_KINDS
 
 
-def iter_candidate_stakes(
+def iter_stakes(
     reading: SessionReading, boundaries: Sequence[RowBoundary]
 ) -> Iterator[LaterReference]:
-    """Yield all candidate stakes in the order of use, each once in a segment."""
+    """Yield all stakes in the order of use, each once in a segment.
+
+    Keys that sessions of unrelated projects share are none.
+    """
     rows, seen = reading.rows.rows, reading.first_calls
-    written, left_out = reading.agent_rows, reading.tool_names | reading.system_keys
+    written = reading.agent_rows
+    left_out = reading.tool_names | reading.system_keys | GENERIC_KEYS
     for segment, boundary in enumerate(boundaries):
         ends = boundaries[segment + 1].call if segment + 1 < len(boundaries) else inf
         begin, end = bisect_left(written, (boundary.call,)), bisect_left(written, (ends,))
-        uses = Counter(
-            key for _, index in written[begin:end] for key in reading.facts_by_agent[index]
-        )
         first_kept = reading.find_index(boundary.first_kept)
         known: set[str] = set()
         for call, index in written[begin:end]:
@@ -157,25 +144,6 @@ def iter_candidate_stakes(
                 if not places or places[0] >= first_kept or key in left_out:
                     continue
                 carriers = [place for place in places if seen[place] <= call]
-                hidden = bisect_left(carriers, first_kept)
-                if not hidden:
-                    continue
-                since = [rows[place] for place in carriers[hidden:]]
-                if not all(_is_late_answer(row, boundary) for row in since):
-                    continue
-                yield LaterReference(
-                    key,
-                    kind,
-                    segment,
-                    call,
-                    used_in=rows[index].position,
-                    hidden_in=rows[carriers[hidden - 1]].position,
-                    uses=uses[key],
-                    is_generic=key in GENERIC_KEYS,
-                    is_lifted=bool(since),
-                )
-
-
-def _is_late_answer(row: FidelityRow, boundary: RowBoundary) -> bool:
-    """Check whether the row is a tool's answer that came after the boundary."""
-    return row.kind is RowKind.TOOL_RESULT and find_first_call(row) > boundary.call
+                if carriers and carriers[-1] < first_kept:
+                    used, hidden = rows[index].position, rows[carriers[-1]].position
+                    yield LaterReference(key, kind, segment, call, used, hidden)

@@ -2,67 +2,18 @@
 
 import re
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import chain
 from typing import NamedTuple
 
-from ..summaries.findings import remove_inserted_text
-from .anchors import MAX_LINE_CHARS, split_pieces
+from ..summaries.prose import remove_inserted_text
 from .generic_keys import GENERIC_PAIRS
-from .plain_words import LinePiece, PlainWords, WordPair
 from .rows import AGENT_KINDS, RowKind, SessionRows
+from .words import WordPair, WordReader
 
 MAX_PAIR_DISTANCE = 3
 """How many plain words apart the two words of a pair may be in a summary."""
-
-
-class LineContent(NamedTuple):
-    """What one line carries, possibly with repetitions; no fact or pair spans lines."""
-
-    carried_keys: Sequence[str]
-    """The keys that its facts carry."""
-    facts: Sequence[str]
-    words: Sequence[str]
-    pairs: Sequence[WordPair]
-    """The wanted pairs whose words are close together in it."""
-
-
-class LineCache(dict[str, LineContent]):
-    """The content of lines, cached because a summary repeats most lines of the one before."""
-
-    def __init__(self, plain: PlainWords, asked: Iterable[WordPair]) -> None:
-        super().__init__()
-        self._plain = plain
-        self._asked = frozenset(either for a, b in asked for either in ((a, b), (b, a)))
-
-    def __missing__(self, text: str) -> LineContent:
-        pieces = self._plain.split_pieces(text)
-        telling = [piece for piece in self._split_for_facts(text, pieces) if piece.facts]
-        words = [word for piece in pieces for word in piece.words]
-        line = self[text] = LineContent(
-            [key for piece in telling for key in piece.carried_keys],
-            [key for piece in telling for key in piece.facts],
-            words,
-            self._find_asked_pairs(words),
-        )
-        return line
-
-    def _find_asked_pairs(self, words: Sequence[str]) -> Sequence[WordPair]:
-        if len(words) < 2:
-            return ()
-        near = (
-            zip(words, words[apart:], strict=False) for apart in range(1, MAX_PAIR_DISTANCE + 1)
-        )
-        found = self._asked.intersection(chain.from_iterable(near))
-        return [(a, b) if a < b else (b, a) for a, b in found]
-
-    def _split_for_facts(self, text: str, pieces: list[LinePiece]) -> Iterable[LinePiece]:
-        """Return the pieces, read again in parts if the line is too long."""
-        if len(text) <= MAX_LINE_CHARS:
-            return pieces
-        return (piece for _, part in split_pieces(text) for piece in self._plain.split_pieces(part))
 
 
 @dataclass(frozen=True)
@@ -70,28 +21,31 @@ class SummaryContent:
     """What a text carries, computed on first access."""
 
     text: str
-    lines: LineCache
+    reader: WordReader
+    asked: frozenset[WordPair]
+    """The pairs to look for."""
 
     @cached_property
     def carried_keys(self) -> frozenset[str]:
-        return frozenset(chain.from_iterable(line.carried_keys for line in self._line_contents))
+        return self.reader.find_carried_keys(self.text)
 
     @cached_property
     def facts(self) -> frozenset[str]:
-        return frozenset(chain.from_iterable(line.facts for line in self._line_contents))
+        return frozenset(self.reader.find_facts(self.text))
 
     @cached_property
     def pairs(self) -> frozenset[WordPair]:
         """The wanted pairs whose words are close together in a line."""
-        return frozenset(chain.from_iterable(line.pairs for line in self._line_contents))
+        return frozenset(
+            pair
+            for words in self.reader.iter_line_words(self.text)
+            for pair in find_pairs_within(words, MAX_PAIR_DISTANCE)
+            if pair in self.asked
+        )
 
     @cached_property
     def words(self) -> frozenset[str]:
-        return frozenset(chain.from_iterable(line.words for line in self._line_contents))
-
-    @cached_property
-    def _line_contents(self) -> list[LineContent]:
-        return [self.lines[line] for line in set(self.text.split("\n"))]
+        return self.reader.collect_words(self.text)
 
 
 def find_pairs_within(words: Sequence[str], apart: int) -> set[WordPair]:
@@ -127,7 +81,7 @@ class ProsePairs:
 
 
 def find_prose_pairs(
-    rows: SessionRows, plain: PlainWords, seen_by: Callable[[int], int]
+    rows: SessionRows, words: WordReader, seen_by: Callable[[int], int]
 ) -> ProsePairs:
     """Read all prose once; `seen_by` returns how many rows came before a call."""
     places: dict[WordPair, list[int]] = {}
@@ -135,7 +89,7 @@ def find_prose_pairs(
     for index, row in enumerate(rows.rows):
         if row.kind not in PROSE_KINDS:
             continue
-        pairs = _collect_pairs(row.text, plain)
+        pairs = _collect_pairs(row.text, words)
         if row.kind in AGENT_KINDS:
             below = seen_by(row.call)
             for pair in pairs:
@@ -149,9 +103,9 @@ def find_prose_pairs(
     return ProsePairs(places, again)
 
 
-def _collect_pairs(text: str, plain: PlainWords) -> set[WordPair]:
+def _collect_pairs(text: str, words: WordReader) -> set[WordPair]:
     found: set[WordPair] = set()
-    for line in plain.iter_line_words(text):
+    for line in words.iter_line_words(text):
         found |= find_pairs_within(line, 1)
     return found - GENERIC_PAIRS
 
@@ -186,7 +140,7 @@ class Constraint:
         return len(self.words & words) >= _SURVIVAL_SHARE * len(self.words)
 
 
-def find_constraints(rows: SessionRows, plain: PlainWords) -> tuple[Constraint, ...]:
+def find_constraints(rows: SessionRows, words: WordReader) -> tuple[Constraint, ...]:
     """Return each distinct sentence once, in the order of first occurrence."""
     said: dict[str, list[int]] = {}
     for index, row in enumerate(rows.rows):
@@ -194,9 +148,9 @@ def find_constraints(rows: SessionRows, plain: PlainWords) -> tuple[Constraint, 
             for sentence in _split_sentences(remove_inserted_text(row.text)):
                 said.setdefault(sentence, []).append(index)
     return tuple(
-        Constraint(sentence, words, tuple(dict.fromkeys(indices)))
+        Constraint(sentence, plain, tuple(dict.fromkeys(indices)))
         for sentence, indices in said.items()
-        if (words := plain.collect_words(sentence))
+        if (plain := words.collect_words(sentence))
     )
 
 

@@ -68,9 +68,6 @@ class ViewSegment:
     shown: Mapping[int, str] = field(default_factory=dict)
     """The texts of kept rows that do not show whole."""
     summary: str = ""
-    tokens: int = 0
-    first_kept: int = 0
-    """Where the kept window begins; 0 if the whole history is sent."""
 
 
 WHOLE_HISTORY = ViewSegment(call=1, after=0, kept=Ranges())

@@ -16,15 +16,6 @@ class Scores(Record):
     hard_stakes: int = 0
     hard_hits: int = 0
     """The same for paths, URLs, hashes, errors and numbers only."""
-    uses: int = 0
-    uses_hit: int = 0
-    """The same, with each fact weighted by how often the agent later used it."""
-    generic_stakes: int = 0
-    generic_hits: int = 0
-    """The same, including keys that sessions of unrelated projects share."""
-    loose_stakes: int = 0
-    loose_hits: int = 0
-    """The same, except that tool results after the boundary do not remove a stake."""
     context_hits: int = 0
     """Hits with at least two of their former context words around them."""
     pairs: int = 0
@@ -32,20 +23,10 @@ class Scores(Record):
     """Pairs of words that the agent's prose used later, and those that the view carried."""
     modified: int = 0
     modified_named: int = 0
-    read: int = 0
-    read_named: int = 0
-    """Files that hidden calls modified, or only read, and those that the view still names."""
+    """Files that hidden calls modified, and those that the view still names."""
     constraints: int = 0
     constraints_kept: int = 0
     """Users' sentences that state a rule, and those whose words survived."""
-    rereads: int = 0
-    rereads_named: int = 0
-    """Recorded calls that read a file again after the first reading was hidden, and those whose
-    file the view named."""
-    carried: int = 0
-    """Distinct facts in the summaries."""
-    told_hits: int = 0
-    """Hits in a summary; the others are in the kept window."""
     novel: int = 0
     """Facts in summaries that occur nowhere in history: suspected inventions."""
 
@@ -78,11 +59,6 @@ class Scores(Record):
         if not all(parts):
             return 0.0
         return 3 / sum(1 / part for part in parts if part)
-
-    @property
-    def precision(self) -> float | None:
-        """Stakes that summaries hit, out of the distinct facts in them."""
-        return divide(self.told_hits, self.carried)
 
 
 def divide(part: float, whole: float) -> float | None:

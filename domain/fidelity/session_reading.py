@@ -2,23 +2,21 @@
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
-from functools import cached_property
+from functools import cache, cached_property
 from itertools import accumulate
 from typing import NamedTuple
 
 from .anchors import Anchor, AnchorKind, list_carried_keys
-from .file_touches import FileTouch, RepeatedRead, find_file_touches, find_repeated_reads
-from .plain_words import PlainWords, WordContexts
+from .file_touches import FileTouch, find_file_touches
 from .prose import (
     Constraint,
-    LineCache,
     ProsePairs,
     SummaryContent,
     find_constraints,
     find_prose_pairs,
 )
 from .rows import AGENT_KINDS, FidelityRow, RowKind, SessionRows
-from .word_facts import WordFacts
+from .words import WordContexts, WordPair, WordReader
 
 
 class CarrierFact(NamedTuple):
@@ -39,23 +37,17 @@ class SessionReading:
 
     def __init__(self, rows: SessionRows) -> None:
         self.rows = rows
-        self.words = WordFacts(rows.roots)
-        self.plain = PlainWords(rows.roots)
-        self.contexts = WordContexts(self.plain)
-        self._told: dict[str, SummaryContent] = {}
-        self._facts: dict[str, Mapping[str, AnchorKind]] = {}
-        self._carried: dict[str, frozenset[str]] = {}
+        self.words = WordReader(rows.roots)
+        self.contexts = WordContexts(self.words)
+        self.find_carried_keys = cache(self.words.find_carried_keys)
+        """Returns the keys that the facts of a text carry."""
+        self._find_facts = cache(self.words.find_facts)
+        self.read_summary = cache(self._read_summary)
+        """Returns the content of a summary, each of which is read many times."""
         self.carried: Sequence[frozenset[str]] = [
             self.find_carried_keys(row.text) for row in rows.rows
         ]
         """The keys that each row carries."""
-
-    def find_carried_keys(self, text: str) -> frozenset[str]:
-        """Return the keys that the facts of a text carry."""
-        keys = self._carried.get(text)
-        if keys is None:
-            keys = self._carried[text] = frozenset(self.words.find_carried_keys(text))
-        return keys
 
     @cached_property
     def places(self) -> Mapping[str, Sequence[int]]:
@@ -100,11 +92,7 @@ class SessionReading:
         return frozenset(row.tool for row in self.rows.rows if row.tool)
 
     def find_facts(self, index: int) -> Mapping[str, AnchorKind]:
-        text = self.rows.rows[index].text
-        facts = self._facts.get(text)
-        if facts is None:
-            facts = self._facts[text] = self.words.find_facts(text)
-        return facts
+        return self._find_facts(self.rows.rows[index].text)
 
     @cached_property
     def carriers(self) -> Mapping[str, Sequence[CarrierFact]]:
@@ -136,10 +124,6 @@ class SessionReading:
         """The first call that could be sent all rows up to each row."""
         return list(accumulate(self.first_calls, max))
 
-    def is_late_answer(self, index: int, call: int) -> bool:
-        """Check whether a row is a tool's answer that came after a call had begun."""
-        return self.rows.rows[index].kind is RowKind.TOOL_RESULT and self.first_calls[index] > call
-
     def find_index(self, position: int) -> int:
         """Return the index of the first row at or after a position."""
         return bisect_left(self.positions, position)
@@ -156,35 +140,23 @@ class SessionReading:
 
     @cached_property
     def pairs(self) -> ProsePairs:
-        return find_prose_pairs(self.rows, self.plain, self.count_rows_seen)
+        return find_prose_pairs(self.rows, self.words, self.count_rows_seen)
 
     @cached_property
     def constraints(self) -> Sequence[Constraint]:
-        return find_constraints(self.rows, self.plain)
+        return find_constraints(self.rows, self.words)
 
     @cached_property
     def file_touches(self) -> Sequence[FileTouch]:
         return find_file_touches(self.rows, self.words)
 
     @cached_property
-    def repeated_reads(self) -> Sequence[RepeatedRead]:
-        return find_repeated_reads(self.file_touches, self._find_newest_below)
+    def _asked_pairs(self) -> frozenset[WordPair]:
+        """The pairs that prose uses again."""
+        return frozenset(again.pair for again in self.pairs.repeated)
 
-    def _find_newest_below(self, call: int) -> int:
-        below = self.count_rows_seen(call)
-        return self.rows.rows[below - 1].position if below else 0
-
-    @cached_property
-    def _line_cache(self) -> LineCache:
-        """Parsed lines of summaries, with the pairs that prose uses again."""
-        return LineCache(self.plain, {again.pair for again in self.pairs.repeated})
-
-    def read_summary(self, text: str) -> SummaryContent:
-        """Return the content of a summary, cached because each one is read many times."""
-        told = self._told.get(text)
-        if told is None:
-            told = self._told[text] = SummaryContent(text, self._line_cache)
-        return told
+    def _read_summary(self, text: str) -> SummaryContent:
+        return SummaryContent(text, self.words, self._asked_pairs)
 
 
 def read_agent_text(row: FidelityRow) -> str:

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
 
-from .plain_words import MIN_SHARED_WORDS, is_context_kept
 from .prose import SummaryContent
 from .rows import WHOLE_HISTORY, ViewSegment
 from .session_reading import SessionReading
+from .words import MIN_SHARED_WORDS
 
 _MAX_HANDLE_CHARS = 16
 """No log has positions of so many digits."""
@@ -43,29 +43,10 @@ class SegmentVisibility:
 
     def has_key(self, key: str, call: int) -> bool:
         """Check whether a call was sent anything that carries a key."""
-        return self.has_key_outside_summary(key, call) or key in self.summary.carried_keys
-
-    def has_key_outside_summary(self, key: str, call: int) -> bool:
-        """Check the same without the summary."""
         return (
             self.has_any_row(self.reading.places.get(key, ()), call)
             or self._first_calls_of_partial_keys.get(key, call + 1) <= call
-        )
-
-    def has_key_since(self, key: str, call: int, since: int) -> bool:
-        """Check the same without the summary and tool results newer than call `since`."""
-        reading = self.reading
-        if self.has_any_row(
-            [at for at in reading.places.get(key, ()) if not reading.is_late_answer(at, since)],
-            call,
-        ):
-            return True
-        return self._first_calls_of_partial_keys.get(key, call + 1) <= call and any(
-            key in reading.find_carried_keys(text)
-            for position, text in self.segment.shown.items()
-            if text
-            and self._find_first_call(position) <= call
-            and not reading.is_late_answer(reading.find_index(position), since)
+            or key in self.summary.carried_keys
         )
 
     def has_any_row(self, places: Sequence[int], call: int) -> bool:
@@ -129,18 +110,14 @@ class SegmentVisibility:
 
     @cached_property
     def _first_calls_of_partial_texts(self) -> Mapping[str, int]:
-        """The first call that was sent each shortened text."""
+        """The first call that was sent each shortened text; 0 if there is no such row."""
         first: dict[str, int] = {}
+        indices, calls = self.reading.indices, self.reading.first_calls
         for position, text in self.segment.shown.items():
             if text:
-                call = self._find_first_call(position)
+                call = calls[indices[position]] if position in indices else 0
                 first[text] = min(call, first.get(text, call))
         return first
-
-    def _find_first_call(self, position: int) -> int:
-        """Return the first call that was sent the row at a position; 0 if there is no row."""
-        index = self.reading.indices.get(position)
-        return 0 if index is None else self.reading.first_calls[index]
 
     def iter_partial_texts(self, places: Iterable[int], call: int) -> Iterator[SummaryContent]:
         """Yield the texts that a call was sent of rows that do not show whole."""
@@ -164,7 +141,9 @@ class SegmentVisibility:
             (reading.rows.rows[index].text for index in rows),
             self._iter_replacement_texts(key, call),
         )
-        return any(is_context_kept(expected, near(text, key)) for text in texts)
+        return any(
+            len(words & expected) >= MIN_SHARED_WORDS for text in texts for words in near(text, key)
+        )
 
     def _iter_replacement_texts(self, key: str, call: int) -> Iterator[str]:
         """Yield the summary and shortened texts that a call was sent and that carry a key."""
@@ -186,13 +165,6 @@ class SessionVisibility:
         self._calls = [spell.call for spell in ordered]
         self.all = tuple(SegmentVisibility(spell, reading) for spell in ordered)
         """In the order of their calls; the first starts with the session."""
-
-    @classmethod
-    def from_segments(
-        cls, reading: SessionReading, segments: "Iterable[ViewSegment] | SessionVisibility"
-    ) -> "SessionVisibility":
-        """Return the visibility of the segments, or the argument if it is one already."""
-        return segments if isinstance(segments, SessionVisibility) else cls(reading, segments)
 
     def find(self, call: int) -> SegmentVisibility:
         return self.all[bisect_right(self._calls, call) - 1]

@@ -27,7 +27,7 @@ from .commands import (
     shorten_command,
     shorten_result,
 )
-from .memo import Memo
+from .statements import BlockReader
 
 
 class ActionKind(StrEnum):
@@ -84,7 +84,7 @@ _NAMES = ("taskId", "task_id", "id")
 _NUMBER = re.compile(r"\d{1,9}")
 
 
-def iter_actions(items: Iterable[Item], memo: Memo) -> Iterator[Action]:
+def iter_actions(items: Iterable[Item], reader: BlockReader) -> Iterator[Action]:
     """Yield what each answered call did, in order of the calls."""
     items = tuple(items)
     answers = map_results_by_call(items)
@@ -94,8 +94,10 @@ def iter_actions(items: Iterable[Item], memo: Memo) -> Iterator[Action]:
             continue
         result = answer.block
         assert isinstance(result, ToolResult), "only results answer calls"
-        for action in memo.read(_list_attempts, call):
-            is_failure, outcome = memo.read(_read_outcome, result, action.kind, action.is_run)
+        for action in reader.read_once(_list_attempts, call):
+            is_failure, outcome = reader.read_once(
+                _read_outcome, result, action.kind, action.is_run
+            )
             position = item.position if action.kind is ActionKind.EDIT else answer.position
             yield replace(action, position=position, outcome=outcome, is_failure=is_failure)
 
@@ -126,7 +128,7 @@ def _shorten_path(path: str) -> str:
     path = tidy_line(path)
     if len(path) <= _MAX_PATH_CHARS:
         return path
-    return "/".join(path.replace("\\", "/").split("/")[-2:])[-80:]
+    return "/".join(path.replace("\\", "/").split("/")[-2:])
 
 
 def _make_run(call: ToolCall) -> Action:

@@ -1,5 +1,6 @@
 """Chooses the statements of a summary: the greatest need served by the fewest characters."""
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from heapq import heapify, heappop, heappush
@@ -8,18 +9,17 @@ from typing import NamedTuple
 from ..blocks import Kind
 from ..item import Item
 from ..ranges import Ranges
-from .candidates import find_stems
 from .clean_text import mark_code
 from .findings import classify_statement
 from .layout import SummaryLine, SummarySection
 from .needs import NeedCounts, Needs, ReadItem
 from .page import SummaryPage
-from .statements import SPOKEN_KINDS, Statement, StatementReader
+from .statements import SPOKEN_KINDS, BlockReader, Statement
 from .summarizer import Material
 
 MAX_BLOCKS = 300
 """How many of the blocks that left earlier are read again; older ones count by the last summary."""
-_CONTEXT_WORTH, _PAIR_WORTH = 1.0, 0.4
+_CONTEXT_WORTH, _PAIR_WORTH = 1.0, 0.45
 """The worth of a fact's context, and of a pair of words, next to that of the fact itself."""
 _KIND_WORTH = {Kind.TOOL_RESULT: 0.4, Kind.TOOL_CALL: 0.6}
 """Prose says why; a line of code or output is read less easily."""
@@ -34,6 +34,8 @@ _CARRIED_SECTIONS = frozenset(
 """What an earlier summary says that stays true; requests and plans are carried apart."""
 _COMMON_TIMES = 20
 """A word of the user's instructions that more statements have counts less in each."""
+_LONG_WORD = re.compile(r"\w{4,}")
+_STEM_CHARS = 6
 _MIN_CONTEXT_WORDS = 2
 _MIN_ROOM_CHARS = 40
 _FRAME_CHARS = 16
@@ -53,7 +55,7 @@ class _Candidate(NamedTuple):
 
 
 def choose_statements(
-    material: Material, earlier: Sequence[SummaryLine], page: SummaryPage, reader: StatementReader
+    material: Material, earlier: Sequence[SummaryLine], page: SummaryPage, reader: BlockReader
 ) -> list[SummaryLine]:
     """Return the lines that serve the most need in the rest of a page, in the order of the log.
 
@@ -74,7 +76,7 @@ def choose_statements(
         for item, content in removed
         for one in content.statements
     )
-    if wanted := find_stems(material.instructions or ""):
+    if wanted := _find_stems(material.instructions or ""):
         candidates = list(_weigh_by_instructions(candidates, wanted))
     gains = _Gains(needs)
     for said in page.text.split("\n"):
@@ -95,11 +97,16 @@ def choose_statements(
     return [chosen[index] for index in sorted(chosen)]
 
 
+def _find_stems(text: str) -> frozenset[str]:
+    """Return the beginnings of a text's longer words, to match texts on the same subject."""
+    return frozenset(word[:_STEM_CHARS] for word in _LONG_WORD.findall(text.casefold()))
+
+
 def _weigh_by_instructions(
     candidates: Sequence[_Candidate], wanted: frozenset[str]
 ) -> Iterator[_Candidate]:
     """Yield the candidates with their wishes: a rare word that the user named counts as a fact."""
-    shared = [wanted & find_stems(one.statement.text) for one in candidates]
+    shared = [wanted & _find_stems(one.statement.text) for one in candidates]
     times = Counter(stem for stems in shared for stem in stems)
     for candidate, stems in zip(candidates, shared, strict=True):
         wish = sum(min(1.0, _COMMON_TIMES / times[stem]) for stem in stems)

@@ -1,14 +1,18 @@
 """Reads earlier summaries back, by any writer, so that the next one carries them on."""
 
 import re
-from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from ..ranges import Ranges
-from .clean_text import defuse_tool_markup, make_printable, shorten_line, split_handles, tidy_line
+from .clean_text import (
+    defuse_tool_markup,
+    find_quote,
+    make_printable,
+    shorten_line,
+    split_handles,
+    tidy_line,
+)
 from .layout import FAILED_MARK, SECTION_LAYOUT, SummaryLine, SummarySection
-from .memo import Memo
-from .quotes import find_quote
 
 EARLIER_HEADING = "Earlier summary"
 """The heading of another writer's summary, which stays as written."""
@@ -46,7 +50,7 @@ _NAMES = {
 
 
 def read_earlier_lines(
-    sections: Mapping[str, str], text: str | None, covers: Ranges, memo: Memo
+    sections: Mapping[str, str], text: str | None, covers: Ranges
 ) -> Iterator[SummaryLine]:
     """Yield the lines of an earlier summary, by any writer, with the handles that are still valid.
 
@@ -54,10 +58,7 @@ def read_earlier_lines(
     """
     if sections:
         text = "\n".join(f"## {heading}\n{body}" for heading, body in sections.items())
-    firsts = [first for first, _ in covers.runs]
     section = SummarySection.CONTEXT
-    # A summary repeats most lines of the one before it.
-    read_line = memo.cache_words(_read_line)
     for raw in _NOT_SUMMARY_TEXT.sub("", text or "").split("\n")[:_MAX_LINES]:
         line = raw.strip()
         if not line or _RULE.fullmatch(line):
@@ -67,27 +68,14 @@ def read_earlier_lines(
             continue
         bullet = _BULLET.match(line)
         line = line[bullet.end() :] if bullet else line
-        read = read_line(section, line)
-        if not _is_within(read.handles, covers, firsts):
-            read = _make_line(section, line, Ranges())  # its handles are invalid and count as text
-        yield read
+        words, handles = split_handles(line)
+        # Invalid handles count as text.
+        is_valid = not handles - covers
+        yield _make_line(section, *((words, handles) if is_valid else (line, Ranges())))
 
 
 def _find_section(heading: str) -> SummarySection:
     return next((s for s, words in _NAMES.items() if words.search(heading)), SummarySection.CONTEXT)
-
-
-def _is_within(handles: Ranges, covers: Ranges, firsts: Sequence[int]) -> bool:
-    """Check whether a line's handles are all covered; `firsts` are the starts of covered runs."""
-    for first, last in handles.runs:
-        begun = bisect_right(firsts, first)
-        if not begun or covers.runs[begun - 1][1] < last:
-            return False
-    return True
-
-
-def _read_line(section: SummarySection, line: str) -> SummaryLine:
-    return _make_line(section, *split_handles(line))
 
 
 def _make_line(section: SummarySection, text: str, handles: Ranges) -> SummaryLine:

@@ -5,27 +5,25 @@ from dataclasses import dataclass, field
 
 from ..ranges import Ranges
 from ..token_estimate import CHARS_PER_TOKEN, estimate_text
-from .candidates import gather_candidates
 from .choice import choose_statements
 from .clean_text import add_handles, list_cited_runs
 from .earlier_summary import read_earlier_lines, split_foreign_summary
-from .file_lists import write_file_lists
-from .gate import ALWAYS_SMALL_TOKENS, compute_max_useful_tokens
+from .findings import gather_lines
 from .layout import (
     PROGRESS_SECTIONS,
     SECTION_LAYOUT,
     SummaryLine,
     SummarySection,
     lay_out_sections,
+    write_file_lists,
 )
-from .memo import Memo
 from .page import SummaryPage
-from .statements import StatementReader
-from .summarizer import Draft, Material
+from .statements import BlockReader
+from .summarizer import ALWAYS_SMALL_TOKENS, Draft, Material
 
 _SECTION_SHARES: Mapping[SummarySection, float] = {
-    SummarySection.GOAL: 0.14,
-    SummarySection.CONSTRAINTS: 0.08,
+    SummarySection.GOAL: 0.13,
+    SummarySection.CONSTRAINTS: 0.09,
     SummarySection.DONE: 0.06,
     SummarySection.IN_PROGRESS: 0.03,
     SummarySection.BLOCKED: 0.04,
@@ -46,22 +44,18 @@ class ExtractiveSummarizer:
     """Verbatim words chosen by rules, each with its handle; the result is deterministic."""
 
     name: str = "extractive"
-    _memo: Memo = field(default_factory=Memo, init=False, repr=False, compare=False)
-    _reader: StatementReader = field(
-        default_factory=StatementReader, init=False, repr=False, compare=False
-    )
+    _reader: BlockReader = field(default_factory=BlockReader, init=False, repr=False, compare=False)
 
     def summarize(self, material: Material) -> Draft:
         room = CHARS_PER_TOKEN * max(0, min(material.budget, _max_useful_tokens(material)))
         sections = material.previous_sections
         parts = split_foreign_summary(sections, material.previous)
         own = {heading: body for heading, body in sections.items() if heading in SECTION_LAYOUT}
-        earlier = list(read_earlier_lines(own, None, material.covers, self._memo))
+        earlier = list(read_earlier_lines(own, None, material.covers))
         if room < _MIN_CHARS_WITH_HEADINGS:
             # Another writer's handles may be wrong.
-            earlier += read_earlier_lines({}, "\n".join(parts), Ranges(), self._memo)
-        told = [line for line in earlier if not line.facts]
-        lines = gather_candidates(material, told, self._memo)
+            earlier += read_earlier_lines({}, "\n".join(parts), Ranges())
+        lines = gather_lines(material, earlier, self._reader)
         if room < _MIN_CHARS_WITH_HEADINGS:
             draft = _write_short(lines, room)
         else:
@@ -73,7 +67,7 @@ def _max_useful_tokens(material: Material) -> int:
     """Return the size beyond which a summary of this material would hardly be shorter."""
     gone = sum(item.tokens for item in material.removed_items)
     return min(
-        compute_max_useful_tokens(material),
+        material.max_useful_tokens,
         max(gone // 2 + estimate_text(material.previous or ""), ALWAYS_SMALL_TOKENS),
     )
 
@@ -111,21 +105,17 @@ def _write_page(
     room: int,
     *,
     material: Material,
-    reader: StatementReader,
+    reader: BlockReader,
 ) -> Draft:
-    page = SummaryPage(room)
-    page.add_tags(
-        write_file_lists(material.digest, material.removed_items, int(room * _FILES_SHARE))
-    )
-    if parts:
-        gone = sum(item.tokens for item in material.removed_items)
-        page.add_earlier(parts, page.left - min(room // 2, gone * CHARS_PER_TOKEN // 2))
-    rest = page.add_shares(lines, _compute_shares(material))
+    tags = write_file_lists(material.digest, material.removed_items, int(room * _FILES_SHARE))
+    gone = sum(item.tokens for item in material.removed_items)
+    page = SummaryPage(room, tags)
+    page.set_earlier(parts, spare=min(room // 2, gone * CHARS_PER_TOKEN // 2))
+    page.add_shares(lines, _compute_shares(material))
     for line in choose_statements(material, earlier, page, reader):
         page.add_whole(line)
-    shown = "\n".join(item.block.text for item in material.kept_items)
-    page.add(line for line in rest if page.has_room and line.text not in shown)
-    page.add_earlier(parts, page.left)
+    page.add_shares(lines, dict.fromkeys(SummarySection, 1.0))
+    page.set_earlier(parts)
     return Draft(page.text, page.sections, page.cites)
 
 

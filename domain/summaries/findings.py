@@ -1,74 +1,110 @@
-"""Finds what a summary can say: the user's requests and rules, what the agent did and planned."""
+"""Finds what a summary says by rule: the user's requests and rules, progress, and next steps."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import islice
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 
-from ..blocks import AnyBlock, Block, Kind
+from ..blocks import Block, Kind
 from ..item import Item
 from ..ranges import Ranges
-from .actions import Action, ActionKind, read_todo_list
-from .clean_text import ELLIPSIS, fold_lines, make_printable, mark_code, tidy_line
+from .actions import Action, ActionKind, iter_actions, read_todo_list
+from .clean_text import fold_lines, make_printable, mark_code, tidy_line
 from .commands import find_targets
-from .layout import FAILED_MARK, SummaryLine, SummarySection
-from .memo import Memo
-from .prose import Sentence, SentenceCue, count_cues, is_constraint, iter_sentences
+from .layout import FAILED_MARK, PROGRESS_SECTIONS, SummaryLine, SummarySection, merge_lines
+from .prose import (
+    Sentence,
+    SentenceCue,
+    count_cues,
+    iter_rules_in,
+    iter_sentences,
+    parse_user_message,
+)
+from .statements import BlockReader
+from .summarizer import Material
 
 LOW_WEIGHT = 0.1
 """The weight of a message that is hardly a request."""
-# Tags of text that common agent programs insert into a user's message.
-_INSERTED_TAGS = re.compile(
-    r"<(system[-_]reminder|environment_\w+|INSTRUCTIONS|\w+_instructions|local-command-\w+"
-    r"|command-(?:name|message|args|contents)|ide_\w+|[\w-]*hook[\w-]*|task-notification"
-    r"|user_info|git_status)\b[^<>]*>"
-)
-_BRACKETED = re.compile(r"\[[^\[\]]*\]")
-_MAX_TEXT_CHARS = 40_000
-"""The middle of a longer message is not a request."""
-_GLANCE = 500
-_MAX_RULES = 12
-
 _PROPOSED = re.compile(
     r"\b(?:option|alternative|proposal|suggest|recommend|pros|cons|plan)", re.IGNORECASE
 )
 _EMPHASIS = re.compile(r"\*\*|^#+ ")
-_MAX_PROSE_CHARS, _MAX_THOUGHT_CHARS = 120_000, 30_000
 _RECENT = 4
 """How many of the agent's last texts may announce next steps."""
 
 
-class UserMessage(NamedTuple):
-    """What a user's message says, without the text that a program inserted."""
+def gather_lines(
+    material: Material, earlier: Sequence[SummaryLine], reader: BlockReader
+) -> list[SummaryLine]:
+    """Return all lines that rules find in blocks and in the last summary, by weight."""
+    items = material.removed_items
+    actions = list(iter_actions(items, reader))
+    goals = [line for line in earlier if line.section is SummarySection.GOAL]
+    new = [
+        *iter_rules(items, goals, reader),
+        *iter_progress(actions),
+        *iter_plans(items),
+        *_iter_next_steps(items),
+        *_iter_media(items),
+    ]
+    # What was in progress then no longer is, and newer plans replace older ones.
+    past = {SummarySection.GOAL} | ({SummarySection.IN_PROGRESS} if new else set())
+    past |= {SummarySection.NEXT} & {line.section for line in new}
+    old = [
+        line
+        for line in earlier
+        if line.section not in past
+        and not (line.section is SummarySection.BLOCKED and is_resolved(line, actions))
+    ]
+    lines = [
+        *_weigh_goals([*goals, *iter_requests(items, reader)]),
+        *(_move_to_turn(line, material.prefix) for line in merge_lines([*old, *new])),
+        *_iter_turn_requests(items, material.prefix, reader),
+    ]
+    return sorted(lines, key=lambda line: (-line.weight, -line.newest))
 
-    text: str
-    """As one line."""
-    is_request: bool
-    is_pasted: bool
-    """Whether it is long, so that its rules need not be the user's."""
-    rules: tuple[str, ...]
+
+def _weigh_goals(lines: Sequence[SummaryLine]) -> Iterator[SummaryLine]:
+    """Yield requests with weights; the first and the latest weigh most."""
+    # An earlier summary may quote one message twice; keep the longer quote.
+    longest: dict[Ranges | str, SummaryLine] = {}
+    for line in lines:
+        key = line.handles or line.text
+        longest[key] = max(longest.get(key, line), line, key=lambda line: len(line.text))
+    requests = sorted(merge_lines(longest.values()), key=lambda line: line.newest)
+    telling = [line for line in requests if line.weight > LOW_WEIGHT] or requests
+    for number, line in enumerate(requests):
+        if line is telling[0]:
+            yield replace(line, weight=1.0)
+        elif line is telling[-1]:
+            yield replace(line, weight=0.95)
+        elif line.weight > LOW_WEIGHT:
+            yield replace(line, weight=0.4 + 0.4 * number / len(requests))
+        else:
+            yield line
 
 
-def parse_user_message(block: AnyBlock) -> UserMessage:
-    said = remove_inserted_text(block.text)
-    text = tidy_line(said)
-    # A line next to inserted text comes from the program as well.
-    is_own = len(said) > 0.2 * min(len(block.text), _GLANCE)
-    is_blank = not text.strip(f"{ELLIPSIS} ") or _BRACKETED.fullmatch(text) is not None
-    return UserMessage(
-        text,
-        is_request=is_own and not is_blank,
-        is_pasted=len(said) >= 4_000,
-        rules=tuple(_iter_rules_in(said)),
-    )
+def _move_to_turn(line: SummaryLine, prefix: Ranges) -> SummaryLine:
+    """Move progress within an unfinished turn to the turn's own section."""
+    # Most lines are older; their newest handle rules them out.
+    if line.section in PROGRESS_SECTIONS and line.newest in prefix and not line.handles - prefix:
+        return replace(line, section=SummarySection.TURN)
+    return line
 
 
-def iter_requests(items: Iterable[Item], memo: Memo) -> Iterator[SummaryLine]:
+def _iter_turn_requests(
+    items: Iterable[Item], prefix: Ranges, reader: BlockReader
+) -> Iterator[SummaryLine]:
+    begun = iter_requests((item for item in items if item.position in prefix), reader)
+    if first := next(begun, None):
+        yield replace(first, section=SummarySection.TURN, weight=0.85)
+
+
+def iter_requests(items: Iterable[Item], reader: BlockReader) -> Iterator[SummaryLine]:
     """Yield what the user asked for, in the user's own words."""
     for item in items:
         if item.kind is not Kind.USER:
             continue
-        message = memo.read(parse_user_message, item.block)
+        message = reader.read_once(parse_user_message, item.block)
         if message.is_request:
             words = message.text
             is_small_talk = words.isascii() and len(words) < 30 and words.count(" ") < 4
@@ -77,26 +113,17 @@ def iter_requests(items: Iterable[Item], memo: Memo) -> Iterator[SummaryLine]:
 
 
 def iter_rules(
-    items: Iterable[Item], goals: Iterable[SummaryLine], memo: Memo
+    items: Iterable[Item], goals: Iterable[SummaryLine], reader: BlockReader
 ) -> Iterator[SummaryLine]:
     """Yield the sentences in which the user stated rules, also from quoted goals."""
     for item in items:
         if item.kind is Kind.USER:
-            message = memo.read(parse_user_message, item.block)
+            message = reader.read_once(parse_user_message, item.block)
             weight = 0.45 if message.is_pasted else 0.75
             yield from (_make_rule(rule, item.position, weight) for rule in message.rules)
     for line in goals:
         if line.is_quote:
-            yield from (_make_rule(rule, line.newest, 0.6) for rule in _iter_rules_in(line.text))
-
-
-def _iter_rules_in(text: str) -> Iterator[str]:
-    sentences = (sentence.text for sentence in iter_sentences(text))
-    rules = (words for words in sentences if len(words) < 600 and is_constraint(words))
-    for rule in islice(rules, _MAX_RULES):
-        words = tidy_line(rule).strip(f"{ELLIPSIS} ")
-        if words and ELLIPSIS not in words and not words.endswith(":"):
-            yield words
+            yield from (_make_rule(rule, line.newest, 0.6) for rule in iter_rules_in(line.text))
 
 
 def _make_rule(rule: str, position: int, weight: float) -> SummaryLine:
@@ -109,27 +136,6 @@ def _make_line(
     section: SummarySection, text: str, position: int, weight: float, *, is_quote: bool = False
 ) -> SummaryLine:
     return SummaryLine(section, text, Ranges.of([position]), weight, is_quote)
-
-
-def remove_inserted_text(text: str) -> str:
-    """Return a user's message without the text that a program inserted."""
-    text = make_printable(text)
-    if len(text) > _MAX_TEXT_CHARS:
-        text = f"{text[: _MAX_TEXT_CHARS // 2]} {ELLIPSIS} {text[-_MAX_TEXT_CHARS // 2 :]}"
-    pieces: list[str] = []
-    at = 0
-    unclosed: set[str] = set()
-    for tag in _INSERTED_TAGS.finditer(text):
-        if tag.start() < at or tag[1] in unclosed:
-            continue
-        closing = f"</{tag[1]}>"
-        end = text.find(closing, tag.end())
-        if end < 0:
-            unclosed.add(tag[1])
-            continue
-        pieces.append(text[at : tag.start()])
-        at = end + len(closing)
-    return f" {ELLIPSIS} ".join([*pieces, text[at:]]).strip(f"{ELLIPSIS} \t\r\n")
 
 
 def is_resolved(line: SummaryLine, actions: Iterable[Action]) -> bool:
@@ -180,75 +186,24 @@ def iter_plans(items: Sequence[Item]) -> Iterator[SummaryLine]:
             yield _make_line(section, task.text, task.position, 0.9)
 
 
-def iter_remarks(items: Sequence[Item], memo: Memo) -> Iterator[SummaryLine]:
-    """Yield what the agent wrote that it did, decided, found out and would do next."""
-    texts = _list_agent_texts(items)
+def _iter_next_steps(items: Sequence[Item]) -> Iterator[SummaryLine]:
+    """Yield what the agent's last texts announce."""
     # Some agents only think.
-    voice = Kind.ASSISTANT if any(i.kind is Kind.ASSISTANT for i in texts) else Kind.THINKING
-    spoken = [item.position for item in texts if item.kind is voice]
-    recent, last_said = frozenset(spoken[-_RECENT:]), max(spoken, default=0)
-    # The agent's last text in each turn states the outcome.
-    conclusions = {item.turn: item.position for item in items if item.kind is Kind.ASSISTANT}
-    concluding = frozenset(conclusions.values())
-    first, last = (items[0].position, items[-1].position) if items else (0, 0)
-    for item in texts:
-        age = (last - item.position) / (last - first + 1)
-        bonus = 0.25 * (1 - age) + 0.15 * (item.position in concluding)
-        for sentence in memo.read(_list_sentences, item.block):
-            found = _classify_sentence(
-                sentence,
-                is_spoken=item.kind is voice,
-                is_recent=item.position in recent,
-                is_last=item.position == last_said,
-            )
-            if found is not None:
-                section, weight = found
-                yield _make_line(section, sentence.text, item.position, weight + bonus)
-
-
-class _QuotableSentence(NamedTuple):
-    text: str
-    cues: Mapping[SentenceCue, int]
-    heading: str
-    is_telling: bool
-    """Whether it is prose, and long enough to be quoted alone."""
-
-
-def _list_sentences(block: AnyBlock) -> tuple[_QuotableSentence, ...]:
-    """Return the sentences of a block that a summary could quote."""
-    return tuple(filter(None, map(_make_quotable, iter_sentences(make_printable(block.text)))))
-
-
-def _make_quotable(sentence: Sentence) -> _QuotableSentence | None:
-    text = tidy_line(_EMPHASIS.sub("", sentence.text))
-    found = count_cues(sentence)
-    length = len(text)
-    if not 12 <= length <= 700 or (text.endswith(":") and SentenceCue.INTENT not in found):
-        return None
-    is_prose = text.count(" ") > 4 or not text.isascii()
-    is_telling = length > 40 and is_prose and not _is_code(text)
-    return _QuotableSentence(text, found, sentence.heading, is_telling)
-
-
-def _classify_sentence(
-    sentence: _QuotableSentence, *, is_spoken: bool, is_recent: bool, is_last: bool
-) -> tuple[SummarySection, float] | None:
-    """Return the section and the weight of a sentence; None if it is not worth a line."""
-    cues = sentence.cues
-    if SentenceCue.INTENT in cues:
-        return (SummarySection.IN_PROGRESS, 0.4) if is_last else None
-    if sentence.text.endswith("?") and not is_last:
-        return None
-    if SentenceCue.NEXT in cues and is_recent and is_spoken:
-        return SummarySection.NEXT, 0.3 + 0.1 * min(cues[SentenceCue.NEXT], 3)
-    if SentenceCue.DECISION in cues and len(sentence.text) > 30:
-        weight = 0.3 + 0.1 * min(cues[SentenceCue.DECISION], 3) - (0 if is_spoken else 0.15)
-        return SummarySection.DECISIONS, weight
-    if SentenceCue.DONE in cues and is_spoken and not _PROPOSED.search(sentence.heading):
-        return SummarySection.DONE, 0.3 + 0.08 * min(cues[SentenceCue.DONE], 3)
-    if sentence.is_telling:
-        return SummarySection.CONTEXT, 0.1 if is_spoken else 0.0
-    return None
+    kinds = {item.kind for item in items}
+    voice = Kind.ASSISTANT if Kind.ASSISTANT in kinds else Kind.THINKING
+    spoken = [item for item in items if item.kind is voice][-_RECENT:]
+    for item in spoken:
+        is_last = item is spoken[-1]
+        for sentence in iter_sentences(make_printable(item.block.text)):
+            text, cues = tidy_line(_EMPHASIS.sub("", sentence.text)), count_cues(sentence)
+            if not 12 <= len(text) <= 700:
+                continue
+            if SentenceCue.INTENT in cues:
+                if is_last:
+                    yield _make_line(SummarySection.IN_PROGRESS, text, item.position, 0.4)
+            elif SentenceCue.NEXT in cues and (is_last or text[-1] not in "?:"):
+                weight = 0.3 + 0.1 * min(cues[SentenceCue.NEXT], 3)
+                yield _make_line(SummarySection.NEXT, text, item.position, weight)
 
 
 def classify_statement(sentence: Sentence) -> SummarySection:
@@ -261,25 +216,7 @@ def classify_statement(sentence: Sentence) -> SummarySection:
     return SummarySection.CONTEXT
 
 
-def _is_code(text: str) -> bool:
-    """Check for code, which models write in their thinking without marking it."""
-    letters = sum(map(str.isalpha, text)) + text.count(" ")
-    return "```" in text or letters < 0.72 * len(text)
-
-
-def _list_agent_texts(items: Sequence[Item]) -> list[Item]:
-    """Return the agent's messages and thinking; of a long history, the last ones."""
-    room = {Kind.ASSISTANT: _MAX_PROSE_CHARS, Kind.THINKING: _MAX_THOUGHT_CHARS}
-    kept: list[Item] = []
-    for item in reversed(items):
-        kind = item.kind
-        if kind in room and room[kind] > 0:
-            room[kind] -= len(item.block.text)
-            kept.append(item)
-    return kept[::-1]
-
-
-def iter_media(items: Iterable[Item]) -> Iterator[SummaryLine]:
+def _iter_media(items: Iterable[Item]) -> Iterator[SummaryLine]:
     """Yield lines with handles for images and documents, which text cannot replace."""
     for item in items:
         if isinstance(item.block, Block) and item.kind in {Kind.IMAGE, Kind.DOCUMENT}:

@@ -10,15 +10,12 @@ from itertools import chain
 from ..blocks import Kind
 from ..errors import RejectedSummaryError
 from ..token_estimate import estimate_text
-from .clean_text import find_tool_markup
-from .file_lists import remove_file_lists
-from .quotes import is_quote_in, iter_quotes, list_comparable_texts
+from .clean_text import find_tool_markup, is_quote_in, iter_quotes, list_comparable_texts
+from .layout import remove_file_lists
 from .summarizer import Draft, Material
 
 SIZE_TOLERANCE = 1.1
 """Models count tokens differently; a text this much over its budget still passes."""
-ALWAYS_SMALL_TOKENS = 32
-"""The tokens that a text may always have, even if it replaces fewer."""
 
 
 def check_draft(draft: Draft, material: Material, *, user_texts: Iterable[str]) -> None:
@@ -51,9 +48,9 @@ def _iter_faults(
     own = tokens if material.template is None else estimate_text(remove_file_lists(text))
     if own > int(granted * SIZE_TOLERANCE):
         yield "oversized", f"the text has {own:,} tokens, and {granted:,} were granted"
-    if tokens > compute_max_useful_tokens(material):
-        replaced = _count_replaced_tokens(material)
-        yield "not-smaller", f"the text has {tokens:,} tokens and replaces {replaced:,}"
+    if tokens > material.max_useful_tokens:
+        reason = f"the text has {tokens:,} tokens and replaces {material.replaced_tokens:,}"
+        yield "not-smaller", reason
     if script := _find_foreign_script(text, material):
         reason = f"the text is written in {script} letters, and none of the session is"
         yield "other-language", reason
@@ -64,18 +61,6 @@ def _iter_faults(
             yield "misquoted-user", f"the user never said: {start}"
     if elsewhere := draft.cites - material.covers:
         yield "cites-elsewhere", f"the text cites {elsewhere}, which it does not cover"
-
-
-def _count_replaced_tokens(material: Material) -> int:
-    """Return the estimated tokens that a text replaces: the blocks, and the earlier summary."""
-    return sum(item.tokens for item in material.removed_items) + estimate_text(
-        material.previous or ""
-    )
-
-
-def compute_max_useful_tokens(material: Material) -> int:
-    """Return the most tokens of a text that still makes the view smaller."""
-    return max(_count_replaced_tokens(material) - 1, ALWAYS_SMALL_TOKENS)
 
 
 def _find_foreign_script(text: str, material: Material) -> str | None:

@@ -12,7 +12,7 @@ from ..blocks import Kind, ToolCall
 from ..digest import TouchedPaths, find_touched_files, read_arguments
 from ..item import Item
 from ..messages import Message, Role, group_messages
-from .file_lists import MODIFIED_TAG, READ_TAG, escape_path
+from .layout import MODIFIED_TAG, READ_TAG, escape_path
 from .summarizer import Material, SummaryPart, SummaryRequest
 from .templates import NO_HISTORY_TEXT, TURN_SECTIONS, append_files, append_turn, make_requests
 

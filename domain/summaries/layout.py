@@ -1,17 +1,26 @@
-"""Defines the sections and lines of a summary, and lays them out."""
+"""Defines the sections, lines and lists of files of a summary, and lays them out."""
 
 import re
-from collections.abc import Iterable, Mapping
-from copy import copy
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cached_property
 from operator import attrgetter
 
+from ..blocks import ToolCall
+from ..compaction_events import Digest
+from ..digest import find_touched_files
+from ..item import Item
 from ..ranges import Ranges
-from .clean_text import add_handles, defuse_tool_markup, shorten_inside, shorten_line
-from .facts import FactKind, find_fact_kind
-from .quotes import find_quote, write_quote
+from .clean_text import (
+    add_handles,
+    defuse_tool_markup,
+    find_quote,
+    fold_lines,
+    shorten_inside,
+    shorten_line,
+    write_quote,
+)
 
 
 class SummarySection(StrEnum):
@@ -42,7 +51,6 @@ SECTION_LAYOUT: Mapping[str, tuple[SummarySection, ...]] = {
 FAILED_MARK = " failed: "
 """What marks a line as a failure."""
 
-_FACT_KINDS = frozenset(FactKind)
 # An action, followed by its count or its outcome.
 _ACTION = re.compile(r"((?:ran|called|edited|wrote) `[^`]*`)(?: x\d+)?(?:: .*)?$", re.DOTALL)
 _EDIT = re.compile(r"((?:edited|wrote) `[^`]*`)(?: x(\d{1,6}))?")
@@ -59,12 +67,6 @@ class SummaryLine:
     weight: float = 0.5
     is_quote: bool = False
 
-    def with_weight(self, weight: float) -> "SummaryLine":
-        """Return the same line with another weight, keeping what was computed of it."""
-        line = copy(self)
-        object.__setattr__(line, "weight", weight)
-        return line
-
     def write_within(self, room: int) -> str:
         """Return the line in at most `room` characters, with its handles."""
         if len(self.full_text) <= room:
@@ -80,19 +82,6 @@ class SummaryLine:
     def newest(self) -> int:
         """The newest position among its sources; 0 if it names none."""
         return self.handles.runs[-1][1] if self.handles else 0
-
-    @cached_property
-    def facts(self) -> tuple[str, ...]:
-        """The facts that a line of facts lists; empty for any other line."""
-        kind, listed, facts = self.text.partition(": ")
-        if not listed or kind not in _FACT_KINDS:
-            return ()
-        found = tuple(facts.split(", "))
-        return found if all(map(find_fact_kind, found)) else ()
-
-    @cached_property
-    def long_words(self) -> frozenset[str]:
-        return find_long_words(self.text)
 
     @cached_property
     def subject(self) -> tuple[SummarySection, str, bool]:
@@ -125,12 +114,7 @@ class SummaryLine:
             return write_quote(shorten_inside(self.text, room - len(write_quote(""))))
         text = shorten_line(self._harmless_text, room)
         is_closed = _close_code(text) is text
-        return text if is_closed else shorten_line(self._harmless_text, room - 1) + "`"
-
-
-def find_long_words(text: str) -> frozenset[str]:
-    """Return the words by which two lines are compared."""
-    return frozenset(word for word in text.casefold().split() if len(word) > 3)
+        return text if is_closed else _close_code(shorten_line(self._harmless_text, room - 1))
 
 
 def _close_code(text: str) -> str:
@@ -178,3 +162,66 @@ def lay_out_sections(written: Iterable[tuple[SummarySection, str]]) -> dict[str,
         if parts:
             bodies[heading] = "\n".join(lines for _, lines in parts)
     return bodies
+
+
+# Lists of files, at the end of a summary
+
+READ_TAG = "read-files"
+MODIFIED_TAG = "modified-files"
+_HARMLESS = str.maketrans("<>[\u201c\u201d", "\u2039\u203a(''")
+_MODIFIED_SHARE = 0.65
+"""The share of the room for modified files; the rest is for files that were read."""
+
+
+def write_file_lists(digest: Digest, items: Iterable[Item], room: int) -> str:
+    """Return both lists in tags, within `room` characters; modified files come first."""
+    items = tuple(items)
+    modified = _write_list(MODIFIED_TAG, digest.modified_files, items, int(room * _MODIFIED_SHARE))
+    if digest.modified_files and not modified:
+        return ""
+    read = _write_list(READ_TAG, digest.read_files, items, room - len(modified) - 1)
+    return "\n".join(filter(None, [read, modified]))
+
+
+def remove_file_lists(text: str) -> str:
+    return _LISTS.sub("", text)
+
+
+_LISTS = re.compile(rf"<({READ_TAG}|{MODIFIED_TAG})>\n.*?</\1>", re.DOTALL)
+
+
+def _write_list(tag: str, paths: Sequence[str], items: Sequence[Item], room: int) -> str:
+    frame = len(f"<{tag}>\n</{tag}>")
+    shown = {path: escape_path(path) for path in paths}
+    if not shown:
+        return ""
+    if frame + sum(len(path) + 1 for path in shown.values()) > room:
+        shown = _pick_newest(shown, items, room - frame - len("... and 99999 more\n"))
+        if not shown:
+            return ""
+    lines = sorted(shown.values())
+    if left_out := len(paths) - len(shown):
+        lines.append(f"... and {left_out} more")
+    return "\n".join([f"<{tag}>", *lines, f"</{tag}>"])
+
+
+def _pick_newest(shown: dict[str, str], items: Sequence[Item], room: int) -> dict[str, str]:
+    newest = {
+        path: item.position
+        for item in items
+        if isinstance(item.block, ToolCall)
+        for path in find_touched_files(item.block).paths
+    }
+    kept: dict[str, str] = {}
+    for path in sorted(shown, key=lambda path: (-newest.get(path, 0), path)):
+        room -= len(shown[path]) + 1
+        if room < 0:
+            break
+        kept[path] = shown[path]
+    return kept
+
+
+def escape_path(path: str) -> str:
+    """Return a path as one line that cannot end the list or begin another."""
+    path = fold_lines(path).translate(_HARMLESS)
+    return path if find_quote(path) is None else path.replace('"', "'")

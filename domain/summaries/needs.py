@@ -8,15 +8,16 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from heapq import nsmallest
 from math import exp, log
 from operator import mul
 from typing import NamedTuple
 
 from ..blocks import ASSISTANT_KINDS, Kind
 from ..fidelity.generic_keys import GENERIC_KEYS
-from ..fidelity.plain_words import WordPair
+from ..fidelity.words import WordPair
 from ..item import Item
-from .statements import BlockContent, Statement
+from .statements import BlockContent, BlockReader, Statement
 
 Features = tuple[float, ...]
 
@@ -185,6 +186,31 @@ class NeedCounts:
             {fact: _squash(features, fact_weights) for fact, features in self.iter_facts()},
             {pair: _squash(features, pair_weights) for pair, features in self.iter_pairs()},
         )
+
+
+class LikelyFact(NamedTuple):
+    text: str
+    newest: int
+    """The position of the newest block with it."""
+
+
+def list_likely_facts(items: Sequence[Item], kept: Sequence[Item], count: int) -> list[LikelyFact]:
+    """Return the facts of `items` that are likeliest to be needed again, best first.
+
+    A fact that another one contains is left out.
+    """
+    reader = BlockReader()
+    counts = NeedCounts(
+        [ReadItem(item, reader.read(item.block)) for item in items],
+        [reader.read(item.block) for item in kept],
+    )
+    chances = counts.estimate().facts
+    best = nsmallest(count, chances, key=lambda fact: (-chances[fact], fact))
+    return [
+        LikelyFact(fact, items[counts.last[fact]].position)
+        for fact in best
+        if not any(fact != other and fact in other for other in best)
+    ]
 
 
 def _squash(features: Features, weights: Features) -> float:

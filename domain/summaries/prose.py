@@ -1,10 +1,13 @@
-"""Splits prose into sentences, and recognizes rules, decisions and intents by their words."""
+"""Reads prose: its sentences, what the words of one say it is, and what a user's message says."""
 
 import re
 from collections.abc import Iterator, Mapping
 from enum import StrEnum
-from itertools import pairwise
+from itertools import islice, pairwise
 from typing import NamedTuple
+
+from ..blocks import AnyBlock
+from .clean_text import ELLIPSIS, make_printable, tidy_line
 
 
 class SentenceCue(StrEnum):
@@ -79,7 +82,7 @@ _CUE_OF = {word: cue for cue, words in _CUES.items() for word in words} | {
     f"{doer} {deed}": SentenceCue.DONE for doer in _ACTORS for deed in _PAST_ACTIONS
 }
 _BEGIN_PAIRS = frozenset(word.partition(" ")[0] for word in {*_CUE_OF, *_CONSTRAINT} if " " in word)
-_WORD = re.compile(r"[\w'-]+|[✅✓✔]")
+_CUE_WORD = re.compile(r"[\w'-]+|[✅✓✔]")
 INTENT_PATTERN = re.compile(
     r"""(?:(?:ok(?:ay)?|now|next|good|great|perfect|first|then|so|and|alright|right|also)\b
     [,.!:]?\s+)*
@@ -123,7 +126,7 @@ def count_cues(sentence: Sentence) -> Mapping[SentenceCue, int]:
 
 def _split_words(text: str) -> list[str]:
     """Return the words of a sentence, and the word pairs that may be cues."""
-    words: list[str] = _WORD.findall(text.lower().replace("\u2019", "'"))
+    words: list[str] = _CUE_WORD.findall(text.lower().replace("\u2019", "'"))
     return words + [f"{one} {two}" for one, two in pairwise(words) if one in _BEGIN_PAIRS]
 
 
@@ -167,3 +170,75 @@ def _iter_paragraphs(text: str) -> Iterator[tuple[str, bool]]:
         is_item = item is not None
     if pending:
         yield pending, is_item
+
+
+# Users' messages
+
+# Tags of text that common agent programs insert into a user's message.
+_INSERTED_TAGS = re.compile(
+    r"<(system[-_]reminder|environment_\w+|INSTRUCTIONS|\w+_instructions|local-command-\w+"
+    r"|command-(?:name|message|args|contents)|ide_\w+|[\w-]*hook[\w-]*|task-notification"
+    r"|user_info|git_status)\b[^<>]*>"
+)
+_BRACKETED = re.compile(r"\[[^\[\]]*\]")
+_MAX_MESSAGE_CHARS = 40_000
+"""The middle of a longer message is not a request."""
+_GLANCE = 500
+_MAX_RULES = 12
+
+
+class UserMessage(NamedTuple):
+    """What a user's message says, without the text that a program inserted."""
+
+    said: str
+    text: str
+    """As one line."""
+    is_request: bool
+    is_pasted: bool
+    """Whether it is long, so that its rules need not be the user's."""
+    rules: tuple[str, ...]
+
+
+def parse_user_message(block: AnyBlock) -> UserMessage:
+    said = remove_inserted_text(block.text)
+    text = tidy_line(said)
+    # A line next to inserted text comes from the program as well.
+    is_own = len(said) > 0.2 * min(len(block.text), _GLANCE)
+    is_blank = not text.strip(f"{ELLIPSIS} ") or _BRACKETED.fullmatch(text) is not None
+    return UserMessage(
+        said,
+        text,
+        is_request=is_own and not is_blank,
+        is_pasted=len(said) >= 4_000,
+        rules=tuple(iter_rules_in(said)),
+    )
+
+
+def remove_inserted_text(text: str) -> str:
+    """Return a user's message without the text that a program inserted."""
+    text = make_printable(text)
+    if len(text) > _MAX_MESSAGE_CHARS:
+        text = f"{text[: _MAX_MESSAGE_CHARS // 2]} {ELLIPSIS} {text[-_MAX_MESSAGE_CHARS // 2 :]}"
+    pieces: list[str] = []
+    at = 0
+    unclosed: set[str] = set()
+    for tag in _INSERTED_TAGS.finditer(text):
+        if tag.start() < at or tag[1] in unclosed:
+            continue
+        closing = f"</{tag[1]}>"
+        end = text.find(closing, tag.end())
+        if end < 0:
+            unclosed.add(tag[1])
+            continue
+        pieces.append(text[at : tag.start()])
+        at = end + len(closing)
+    return f" {ELLIPSIS} ".join([*pieces, text[at:]]).strip(f"{ELLIPSIS} \t\r\n")
+
+
+def iter_rules_in(text: str) -> Iterator[str]:
+    sentences = (sentence.text for sentence in iter_sentences(text))
+    rules = (words for words in sentences if len(words) < 600 and is_constraint(words))
+    for rule in islice(rules, _MAX_RULES):
+        words = tidy_line(rule).strip(f"{ELLIPSIS} ")
+        if words and ELLIPSIS not in words and not words.endswith(":"):
+            yield words

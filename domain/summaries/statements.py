@@ -1,17 +1,19 @@
 """Splits blocks into statements: the single sentences and lines that a summary may quote."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeVar, TypeVarTuple
 
 from ..blocks import AnyBlock, Kind, ToolCall, ToolResult
 from ..digest import iter_strings, read_arguments
 from ..fidelity.generic_keys import GENERIC_PAIRS
-from ..fidelity.plain_words import PlainWords, WordPair
+from ..fidelity.words import WordPair, WordReader
 from .clean_text import NUMBERING_PATTERN, make_printable, tidy_line
-from .findings import parse_user_message, remove_inserted_text
-from .memo import Memo
-from .prose import INTENT_PATTERN, Sentence, iter_sentences
+from .prose import INTENT_PATTERN, Sentence, iter_sentences, parse_user_message
+
+_BlockT = TypeVar("_BlockT", bound=AnyBlock)
+_Args = TypeVarTuple("_Args")
+_ResultT = TypeVar("_ResultT")
 
 SPOKEN_KINDS = frozenset({Kind.USER, Kind.ASSISTANT, Kind.THINKING})
 MAX_STATEMENT_CHARS = 220
@@ -46,16 +48,35 @@ class BlockContent(NamedTuple):
     """The facts of all its statements."""
 
 
-class StatementReader:
-    """Reads blocks once, for as long as the summarizer that has it."""
+class BlockReader:
+    """Reads each block once, for as long as the summarizer that has it.
 
-    def __init__(self) -> None:
-        self._memo = Memo()
-        self._plain = PlainWords()
+    Blocks are matched by identity, because comparing their texts would take as long as reading
+    them. Too many results are all dropped.
+    """
+
+    def __init__(self, max_results: int = 32_768) -> None:
+        self._max_results = max_results
+        self._results: dict[Any, tuple[AnyBlock, Any]] = {}
+        self._words = WordReader()
         self._lines: dict[str, Statement] = {}
 
     def read(self, block: AnyBlock) -> BlockContent:
-        return self._memo.read(self._read_block, block)
+        return self.read_once(self._read_block, block)
+
+    def read_once(
+        self, function: Callable[[_BlockT, *_Args], _ResultT], block: _BlockT, *args: *_Args
+    ) -> _ResultT:
+        """Return `function(block, *args)`, a pure function."""
+        key = (function, id(block), args)
+        known = self._results.get(key)
+        if known is None:
+            if len(self._results) >= self._max_results:
+                self._results.clear()
+            # The entry keeps its block alive, so that no other one gets the same id.
+            known = self._results[key] = block, function(block, *args)
+        result: _ResultT = known[1]
+        return result
 
     def read_line(self, text: str, sentence: Sentence | None = None) -> Statement:
         """Return a line of prose."""
@@ -66,7 +87,7 @@ class StatementReader:
     def _read_block(self, block: AnyBlock) -> BlockContent:
         if len(self._lines) > _MAX_LINES:
             self._lines.clear()
-            self._plain = PlainWords()
+            self._words = WordReader()
         if block.kind in SPOKEN_KINDS:
             read = [self.read_line(*one) for one in dict(_iter_sentences(block)).items()]
             statements = tuple(one for one in read if one.facts or one.pairs)
@@ -84,13 +105,13 @@ class StatementReader:
     def _read_words(self, text: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """Return the facts and the plain words of a line."""
         facts, words = list[str](), list[str]()
-        for piece in self._plain.split_pieces(text):
+        for piece in self._words.split_pieces(text):
             facts += piece.carried_keys
             words += piece.words
         return tuple(dict.fromkeys(facts)), tuple(words)
 
-    def __reduce__(self) -> tuple[type["StatementReader"], tuple[()]]:
-        return StatementReader, ()
+    def __reduce__(self) -> tuple[type["BlockReader"], tuple[int]]:
+        return BlockReader, (self._max_results,)  # ids mean nothing in another process
 
 
 def _read_text(block: AnyBlock) -> str:
@@ -106,10 +127,10 @@ def _read_text(block: AnyBlock) -> str:
 
 
 def _iter_sentences(block: AnyBlock) -> Iterator[tuple[str, Sentence]]:
-    is_user = block.kind is Kind.USER
-    if is_user and not parse_user_message(block).is_request:
-        return
-    text = remove_inserted_text(block.text) if is_user else block.text
+    is_user, text = block.kind is Kind.USER, block.text
+    if is_user:
+        message = parse_user_message(block)
+        text = message.said if message.is_request else ""
     for sentence in iter_sentences(make_printable(text)):
         line = tidy_line(sentence.text)
         if not is_user and (lead := INTENT_PATTERN.match(line)):

@@ -1,5 +1,7 @@
-"""Defines the input and output of a summarizer."""
+"""Defines the input and output of a summarizer, and summarizers that describe nothing."""
 
+import re
+from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -7,8 +9,13 @@ from typing import Any, Protocol
 
 from ..compaction_events import Digest
 from ..item import Item
+from ..messages import group_messages
 from ..ranges import Ranges
 from ..session_events import Usage
+from ..token_estimate import CHARS_PER_TOKEN, estimate_text
+
+ALWAYS_SMALL_TOKENS = 32
+"""The tokens that a text may always have, even if it replaces fewer."""
 
 
 @dataclass(frozen=True)
@@ -46,6 +53,17 @@ class Material:
     def total_budget(self) -> int:
         """Tokens of the whole text, including a split turn's separate budget."""
         return self.budget + (self.turn_budget if self.prefix else 0)
+
+    @property
+    def replaced_tokens(self) -> int:
+        """The estimated tokens that a text replaces: the blocks, and the earlier summary."""
+        gone = sum(item.tokens for item in self.removed_items)
+        return gone + estimate_text(self.previous or "")
+
+    @property
+    def max_useful_tokens(self) -> int:
+        """The most tokens of a text that still makes the view smaller."""
+        return max(self.replaced_tokens - 1, ALWAYS_SMALL_TOKENS)
 
 
 class SummaryPart(StrEnum):
@@ -131,3 +149,67 @@ class Summarizer(Protocol):
         not retried. In both cases the store goes on to the next summarizer.
         """
         ...
+
+
+# Summarizers that describe nothing, and cannot fail
+
+_MAX_RANGES_CHARS = 400
+"""The longest list of ranges, so that scattered ranges stay small."""
+
+
+@dataclass(frozen=True)
+class ListingSummarizer:
+    """Counts and handles only, so nothing can be wrong or fail."""
+
+    name: str = "listing"
+
+    def summarize(self, material: Material) -> Draft:
+        kinds = Counter(item.kind.value for item in material.removed_items)
+        counts = ", ".join(f"{count} {kind}" for kind, count in kinds.most_common())
+        ranges = str(material.covers)
+        if len(ranges) > _MAX_RANGES_CHARS and material.covers:
+            ranges = f"#{material.covers.runs[0][0]}-{material.covers.runs[-1][1]}"
+        return Draft(text=f"Earlier blocks left the view ({counts}). Recall them: {ranges}.")
+
+
+NOTICE_SECTION = "Pruned"
+HIDDEN_TEXT = "[Blocks were hidden, and are not shown.]"
+"""The text if nothing else replaces what left."""
+
+
+@dataclass(frozen=True)
+class NoticeSummarizer:
+    """One line below the earlier summary: how many messages were removed so far.
+
+    The view names the handles of everything that left next to it. It cannot fail.
+    """
+
+    name: str = "notice"
+
+    def summarize(self, material: Material) -> Draft:
+        told = material.previous_sections.get(NOTICE_SECTION, "")
+        above = (material.previous or "").removesuffix(told).rstrip()
+        counted = _COUNT.search(told)
+        before = int(counted[1].replace(",", "")) if counted else 0
+        removed = before + len(group_messages(material.removed_items))
+        old = f"{removed:,} old {'message' if removed == 1 else 'messages'}"
+        line = f"[Context Pruned: Removed {old} to stay within context limits]"
+        text = f"{above}\n\n{line}" if above else line
+        return Draft(text, {**material.previous_sections, NOTICE_SECTION: line})
+
+
+_COUNT = re.compile(r"Removed ([\d,]{1,15})\b")
+
+
+@dataclass(frozen=True)
+class SizedSummarizer:
+    """A text of about `tokens` tokens that no other summary of the session has."""
+
+    tokens: int
+    name: str = "sized"
+
+    def summarize(self, material: Material) -> Draft:
+        most = min(self.tokens, material.budget, material.max_useful_tokens)
+        # The number of covered positions grows with each summary.
+        text = f"{len(material.covers)} " + "blocks " * most
+        return Draft(text[: CHARS_PER_TOKEN * most])

@@ -18,7 +18,7 @@ from ..blocks import (
 )
 from ..item import Item
 from ..messages import Message, Role, group_messages
-from .file_lists import MODIFIED_TAG, READ_TAG
+from .layout import MODIFIED_TAG, READ_TAG
 from .summarizer import Material, SummaryPart, SummaryRequest
 
 TURN_SECTIONS = ("Original Request", "Early Progress", "Context for Suffix")

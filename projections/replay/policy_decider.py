@@ -22,8 +22,12 @@ from ...domain.ranges import Ranges
 from ...domain.settlement import size_summary_call
 from ...domain.summaries.extractive import ExtractiveSummarizer
 from ...domain.summaries.gate import check_draft
-from ...domain.summaries.simple_summarizers import ListingSummarizer, NoticeSummarizer
-from ...domain.summaries.summarizer import Draft, Summarizer
+from ...domain.summaries.summarizer import (
+    Draft,
+    ListingSummarizer,
+    NoticeSummarizer,
+    Summarizer,
+)
 from ...domain.window import LazySequence, OnFailure, Window
 from ..planned_compaction import (
     PlannedCompaction,

@@ -13,6 +13,7 @@ from ...domain.ranges import Ranges
 from ...domain.session_events import (
     BlockAppended,
     BlocksRetracted,
+    SessionOpened,
     SystemPromptSet,
     ToolCallAbandoned,
     ToolCalled,
@@ -151,7 +152,12 @@ def _find_roots(recording: Recording) -> set[str]:
         for text in _iter_source_texts(recorded.event.block)
         if "cwd" in text or "work" in text
     }
-    return {
+    projects = {
+        recorded.event.project
+        for recorded in recording.log
+        if isinstance(recorded.event, SessionOpened) and recorded.event.project
+    }
+    return projects | {
         root
         for text in texts
         for found in _ROOT.finditer(text)

@@ -200,6 +200,4 @@ def _make_segment(served: ReplayedCall, view: HistoryView) -> ViewSegment:
         kept=Ranges.of(entry.position for entry in decided),
         shown={entry.position: entry.shown for entry in decided if entry.shown is not None},
         summary=summary.text if summary else "",
-        tokens=summary.tokens if summary else 0,
-        first_kept=boundary.first_kept,
     )

@@ -13,8 +13,7 @@ from cutbank.adapters.runtime.sessions.session_store import open_store
 from cutbank.adapters.settings.policy_catalog import get_policy
 from cutbank.domain.compaction_terms import CompactionTerms, PinRules
 from cutbank.domain.summaries.extractive import ExtractiveSummarizer
-from cutbank.domain.summaries.simple_summarizers import SizedSummarizer
-from cutbank.domain.summaries.summarizer import Summarizer
+from cutbank.domain.summaries.summarizer import SizedSummarizer, Summarizer
 from cutbank.projections.replay.policy_decider import PolicyDecider
 from cutbank.projections.replay.recording import Recording
 from cutbank.projections.replay.replay import replay_recording

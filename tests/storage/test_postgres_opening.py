@@ -176,7 +176,8 @@ def test_processes_that_start_together_make_or_migrate_a_schema_once(
     if not is_new:
         cutbank.open(database).close()
         with connected_to(database) as connection:
-            connection.execute("ALTER TABLE imports DROP COLUMN stamp")
+            connection.execute("ALTER TABLE imports DROP COLUMN stamp, DROP COLUMN segments")
+            connection.execute("DROP TABLE source_segments")
             connection.execute("UPDATE cutbank_format SET version = 1")
 
     ended = run.run_together(8, "joins", database, "NUMBER")

@@ -14,7 +14,9 @@ from cutbank.adapters.analysis.pages.session_page import write_page
 from cutbank.adapters.runtime.archive.archives import write_archive
 from cutbank.adapters.storage.private_files import open_new
 
-SAMPLE = next((Path(__file__).parents[1] / "samples" / "pi").glob("*.jsonl"))
+SAMPLES = Path(__file__).parents[1] / "samples"
+SAMPLE = next((SAMPLES / "pi").glob("*.jsonl"))
+FOLDER = next((SAMPLES / "openhands-v1").iterdir())
 
 
 @pytest.fixture(autouse=True)
@@ -35,7 +37,9 @@ def test_all_that_is_written_is_its_owner_s_alone(database: str, tmp_path: Path)
         store.search("words")
         store.backup(tmp_path / "backup.db")
         cutbank.export(session, "claude-code", tmp_path / "export.jsonl")
-        cutbank.export(session, "openhands-v1", tmp_path / "export")
+        (report,) = cutbank.import_transcripts(store, FOLDER)
+        folders = store.session(report.sessions[0], create=False)
+        cutbank.export(folders, "openhands-v1", tmp_path / "export")
         write_archive([session], tmp_path / "sessions.cutbank")
         write_page(session, tmp_path / "page.html")
         measured = cutbank.backtest(store, ["pi"], cache=tmp_path / "new" / "cache.db", jobs=1)

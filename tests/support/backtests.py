@@ -169,7 +169,6 @@ def some_cells(draw: st.DrawFn, of: Setup, session: str) -> Cell:
             output_usd=draw(dollars),
         ),
         canonical=draw(some_scores()),
-        own=draw(some_scores()),
         lost=tuple(draw(st.lists(lost, max_size=3))),
         context=tuple(context),
         boundaries=tuple(draw(st.lists(st.integers(1, 30), max_size=3))),

@@ -76,7 +76,6 @@ def dropping(
             after=boundary.first_kept - 1,
             kept=Ranges.of(at for at in system if at < boundary.first_kept),
             summary=summary,
-            first_kept=boundary.first_kept,
         )
         for boundary in boundaries
     ]

@@ -5,7 +5,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from io import BytesIO
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any, get_args
 
 import cutbank
@@ -126,14 +125,11 @@ def check_imported(path: Path) -> None:
 
 
 def _check_exported(store: SessionStore, found: Format | None) -> None:
-    if found is None:
+    if found is None or found.write is None:
         return
     for session in store.sessions():
-        if found.write and session.info.forked_from is None:
+        if session.info.forked_from is None:
             export(session, found.name, BytesIO())
-        elif found.write_folder and session.info.forked_from is None:
-            with TemporaryDirectory() as folder:
-                export(session, found.name, Path(folder, "out"))
 
 
 @contextmanager

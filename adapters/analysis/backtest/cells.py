@@ -10,12 +10,8 @@ from typing import Any, NamedTuple
 from ....domain.backtest.billing import PricedCall, compute_bill
 from ....domain.backtest.cell import Cell, ControlResult, MissedFact, Setup
 from ....domain.fidelity.controls import build_controls
-from ....domain.fidelity.fidelity_measure import (
-    FidelityMeasure,
-    compute_own_bound,
-    compute_upper_bound,
-)
-from ....domain.fidelity.later_references import find_canonical_boundaries, list_own_boundaries
+from ....domain.fidelity.fidelity_measure import FidelityMeasure, compute_upper_bound
+from ....domain.fidelity.later_references import find_canonical_boundaries
 from ....domain.fidelity.rows import ViewSegment
 from ....domain.fidelity.session_reading import SessionReading
 from ....domain.fidelity.visibility import SessionVisibility
@@ -157,12 +153,9 @@ class CellBench:
     def _measure_fidelity(
         self, measure: FidelityMeasure, segments: tuple[ViewSegment, ...]
     ) -> dict[str, Any]:
-        own = FidelityMeasure(self._reading, list_own_boundaries(segments))
         seen = SessionVisibility(self._reading, segments)
         return {
             "canonical": measure.score(seen),
-            "own": own.score(seen),
-            "own_bound": compute_own_bound(own, seen),
             "lost": tuple(
                 MissedFact(key=one.key, kind=one.kind, call=one.call, position=one.hidden_in)
                 for one in measure.find_lost(seen)

@@ -11,8 +11,7 @@ from ....domain.event import Event
 from ....domain.models import ModelFacts
 from ....domain.policies.policy import Policy
 from ....domain.summaries.extractive import ExtractiveSummarizer
-from ....domain.summaries.simple_summarizers import SizedSummarizer
-from ....domain.summaries.summarizer import Draft, Material
+from ....domain.summaries.summarizer import Draft, Material, SizedSummarizer
 from ....projections.replay.policy_decider import PolicyDecider
 from ....projections.replay.recording import Recording
 from ....projections.replay.replay import Decider, NeverDecider, RecordedDecider
@@ -151,7 +150,7 @@ def _open_cached_summaries(
             prompts.SUMMARY_HEADINGS,
             prompts.TURN_HEADINGS,
             prompts.TEMPLATE_SYSTEM_PROMPT,
-            [llm.from_originals, llm.by_form, llm.names_facts, llm.base_url],
+            [llm.from_originals, llm.by_form, llm.base_url],
         ],
         cache=open_summary_cache(wanted.cache),
         ask_model=ask if wanted.allow_llm else None,

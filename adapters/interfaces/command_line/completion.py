@@ -42,11 +42,7 @@ def suggest_settings(ctx: typer.Context, incomplete: str) -> Suggestions:
 def suggest_formats(incomplete: str) -> Suggestions:
     from ...transcripts.formats import catalog  # noqa: PLC0415 - start-up time
 
-    named = [
-        (one.name, one.description)
-        for one in catalog.FORMATS.values()
-        if one.write or one.write_folder
-    ]
+    named = [(one.name, one.description) for one in catalog.FORMATS.values() if one.write]
     return _match_suggestions(incomplete, [*named, (catalog.ARCHIVE_FORMAT, "sessions whole")])
 
 

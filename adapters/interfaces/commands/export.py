@@ -78,9 +78,9 @@ def formats(_call: Invocation) -> Answer:
             "name": one.name,
             "what": one.description,
             "read": True,
-            "write": bool(one.write or one.write_folder),
+            "write": one.write is not None,
             "follow": one.begin_reading is not None,
-            "folder": one.write_folder is not None,
+            "folder": one.is_folder,
             "homes": list(one.home_patterns),
         }
         for one in FORMATS.values()

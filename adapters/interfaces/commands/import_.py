@@ -17,7 +17,7 @@ from typing import Any
 
 import typer
 
-from ....domain.errors import ImportFileError, InvalidSettingError
+from ....domain.errors import ImportFileError, InvalidSettingError, NegativeAnswerError
 from ...runtime.following.live_file import FileNews
 from ...runtime.following.transcript_follower import TranscriptFollower
 from ...runtime.importing.file_import import UNCHANGED, ImportOptions, WantedFile
@@ -40,7 +40,7 @@ from ..command_line.printing import (
     show_progress,
 )
 from ..command_line.sessions import open_call_store
-from ..command_line.verbs import Answer, Invocation, NegativeAnswerError, argument, flag, option
+from ..command_line.verbs import Answer, Invocation, argument, flag, option
 
 
 def import_(
@@ -54,6 +54,7 @@ def import_(
     report: bool = flag("--report", "Say at the end what became of all entries."),
     jobs: int | None = option("--jobs -j N", "Processes; else one for each core.", min=1, max=64),
     redact: bool = flag("--redact", "Replace secrets before anything is stored."),
+    no_sources: bool = flag("--no-sources", "Do not keep the files' bytes beside the sessions."),
     follow: bool = flag("--follow", "Keep importing new lines, until interrupted."),
     verbose: bool = flag("--verbose -v", "Each file, and all that is wrong in it."),
     quiet: bool = flag("--quiet -q", "No progress, and only files with errors."),
@@ -69,7 +70,8 @@ def import_(
         for name, is_given in {"--again": again, "--jobs": jobs, "--yes": yes}.items():
             if is_given:
                 raise InvalidSettingError(f"--follow takes no {name}")
-        _follow_paths(call, paths, redacts=redact, reports=report, quiet=quiet)
+        manner = ImportOptions(call.namespace, redact, not no_sources)
+        _follow_paths(call, paths, manner, reports=report, quiet=quiet)
         return None
     for path in paths or ():
         if not path.exists():
@@ -84,7 +86,7 @@ def import_(
         if call.as_json:
             return Answer([_found_to_json(one) for one in found])
         _confirm_import(found)
-    manner = ImportOptions(call.named, redact)
+    manner = ImportOptions(call.named, redact, not no_sources)
     reports: list[FileReport] = []
     try:
         with (
@@ -155,7 +157,7 @@ def _format_total(every: Sequence[FoundTranscripts]) -> str:
 
 
 def _follow_paths(
-    call: Invocation, paths: list[Path], *, redacts: bool, reports: bool, quiet: bool
+    call: Invocation, paths: list[Path], options: ImportOptions, *, reports: bool, quiet: bool
 ) -> None:
     stop = Event()
     sessions: set[str] = set()
@@ -187,10 +189,9 @@ def _follow_paths(
         follower = TranscriptFollower(
             store,
             paths,
-            namespace=call.namespace,
+            options=options,
             heard=print_news,
             imported=print_import,
-            redacts=redacts,
         )
         follower.follow(stop, print_start)
     every = list(follower.reports.values())

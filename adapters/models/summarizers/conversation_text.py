@@ -1,18 +1,15 @@
 """Formats blocks as passages for a model, fences them, and divides them into chunks that fit."""
 
 import asyncio
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from itertools import chain
-from typing import TypeVar
 
 from ....domain.blocks import UNSENT_KINDS, AnyBlock, Block, Kind, Media, ToolCall, ToolResult
-from ....domain.item import Item, group_blocks
+from ....domain.item import Item
 from ....domain.summaries.clean_text import make_printable
 from ....domain.summaries.summarizer import Material
-
-_T = TypeVar("_T")
 
 MAX_CHARACTERS_BY_KIND: dict[Kind, int] = {
     Kind.THINKING: 2_000,
@@ -31,37 +28,18 @@ class Passage:
 
 _CONTINUED = ", continued"
 """Ends the heads of all pieces of a passage but the first."""
-PassageGroup = tuple[Passage, ...]
-"""Passages that belong together: the pieces of one message, a call and its result."""
 
 
-def make_passage_groups(items: Sequence[Item]) -> list[PassageGroup]:
-    """Return the blocks as passages, in order, in groups that should not be split."""
-    heads = {item.position: item for item in items}
-    ends = _find_group_ends(items)
-    groups: list[PassageGroup] = []
-    current: list[Passage] = []
-    reached = -1
-    for index, item in enumerate(items):
+def make_passages(items: Sequence[Item]) -> list[Passage]:
+    """Return the blocks as passages, in order, without those that say nothing."""
+    known = {item.position: item for item in items}
+    passages: list[Passage] = []
+    for item in items:
         body = make_printable(_block_text(item.block)).strip("\n")
         if item.kind not in UNSENT_KINDS and body.strip():
             body = _shorten_middle(body, MAX_CHARACTERS_BY_KIND.get(item.kind, len(body)))
-            current.append(Passage(item.position, _make_head(item, heads), body))
-        reached = max(reached, ends[item.position])
-        if reached == index and current:
-            groups.append(tuple(current))
-            current = []
-    return groups
-
-
-def _find_group_ends(items: Sequence[Item]) -> dict[int, int]:
-    """Return, by the position of each block, the index of the last one that belongs to it."""
-    index_of = {item.position: index for index, item in enumerate(items)}
-    ends: dict[int, int] = {}
-    for group in group_blocks(items):
-        positions = [item.position for item in group]
-        ends |= dict.fromkeys(positions, max(map(index_of.__getitem__, positions)))
-    return ends
+            passages.append(Passage(item.position, _make_head(item, known), body))
+    return passages
 
 
 def _make_head(item: Item, known: dict[int, Item]) -> str:
@@ -123,9 +101,6 @@ async def read_source(
     return await asyncio.to_thread(lambda: list(originals(material.covers))), None
 
 
-CountTokens = Callable[[str], int]
-"""Counts a text's tokens; must not count fewer than the reading model."""
-
 PASSAGE_FRAME_TOKENS = 16
 """The tokens of a passage apart from its body: head, marks and handle."""
 
@@ -138,58 +113,37 @@ def count_cautiously(text: str) -> int:
     return -(-plain // 3) + (len(text) - plain)
 
 
-def measure_passages(passages: Sequence[Passage], count: CountTokens) -> int:
-    return sum(count(passage.body) + PASSAGE_FRAME_TOKENS for passage in passages)
+def measure_passage(passage: Passage) -> int:
+    return count_cautiously(passage.body) + PASSAGE_FRAME_TOKENS
 
 
-def make_chunks(
-    groups: Sequence[PassageGroup], room: int, count: CountTokens
-) -> list[PassageGroup]:
+def make_chunks(passages: Iterable[Passage], room: int) -> list[list[Passage]]:
     """Return the passages in order, in chunks of at most `room` tokens, each as full as possible.
 
-    Only groups and passages larger than `room` are split.
+    Only passages larger than `room` are split.
     """
-    parts = chain.from_iterable(_split_group(group, room, count) for group in groups)
-    packed = pack(parts, room, lambda part: measure_passages(part, count))
-    return [tuple(chain.from_iterable(chunk)) for chunk in packed]
-
-
-def pack(parts: Iterable[_T], room: int, measure: Callable[[_T], int]) -> list[list[_T]]:
-    """Return the parts in order, in lists of at most `room` tokens or of one part."""
-    packed: list[list[_T]] = []
+    chunks: list[list[Passage]] = []
     used = 0
-    for part in parts:
-        tokens = measure(part)
-        if not packed or used + tokens > room:
-            packed.append([])
+    for part in chain.from_iterable(_split_passage(passage, room) for passage in passages):
+        tokens = measure_passage(part)
+        if not chunks or used + tokens > room:
+            chunks.append([])
             used = 0
-        packed[-1].append(part)
+        chunks[-1].append(part)
         used += tokens
-    return packed
+    return chunks
 
 
-def _split_group(group: PassageGroup, room: int, count: CountTokens) -> Iterator[PassageGroup]:
-    """Yield a group whole if it fits, or else its passages, those too long in halves of halves."""
-    if measure_passages(group, count) <= room:
-        yield group
-        return
-    for passage in group:
-        if len(group) > 1:
-            yield from _split_group((passage,), room, count)
-        else:
-            yield from _split_passage(passage, room, count)
-
-
-def _split_passage(passage: Passage, room: int, count: CountTokens) -> Iterator[PassageGroup]:
+def _split_passage(passage: Passage, room: int) -> Iterator[Passage]:
+    """Yield a passage whole if it fits, or else in halves of halves, cut between lines."""
     body = passage.body
-    if len(body) <= 1:
-        yield (passage,)
+    if len(body) <= 1 or measure_passage(passage) <= room:
+        yield passage
         return
-    # Between lines if possible.
     end = body.rfind("\n", len(body) // 4, len(body) * 3 // 4) + 1 or len(body) // 2
     rest = passage.head.removesuffix(_CONTINUED) + _CONTINUED
-    yield from _split_group((replace(passage, body=body[:end]),), room, count)
-    yield from _split_group((replace(passage, head=rest, body=body[end:]),), room, count)
+    yield from _split_passage(replace(passage, body=body[:end]), room)
+    yield from _split_passage(replace(passage, head=rest, body=body[end:]), room)
 
 
 class Fence:
@@ -218,7 +172,3 @@ class Fence:
             f"{self.word} #{passage.position} {passage.head}:\n{passage.body}"
             for passage in passages
         )
-
-
-def make_fence(passages: Iterable[Passage], *texts: str) -> Fence:
-    return Fence([*texts, *(text for p in passages for text in (p.head, p.body))])

@@ -8,42 +8,40 @@ from typing import TYPE_CHECKING, Any
 
 from ....domain.blocks import Kind
 from ....domain.errors import InvalidSettingError, SummarizerFailedError
-from ....domain.summaries.facts import SummaryFact
-from ....domain.summaries.file_lists import write_file_lists
+from ....domain.summaries.layout import write_file_lists
+from ....domain.summaries.needs import LikelyFact, list_likely_facts
 from ....domain.summaries.summarizer import Draft, Material
 from ....domain.token_estimate import CHARS_PER_TOKEN, estimate_text
 from . import prompts
-from .conversation_text import CountTokens, count_cautiously, read_source
+from .conversation_text import count_cautiously, read_source
 from .notes_writer import SLACK, NotesWriter, TooLongError
 from .reply_parsing import (
     FACTS_SHARE,
-    choose_facts,
     correct_quotes,
-    find_missing_rows,
     parse_reply,
     split_sections,
+    write_missing_facts,
 )
 
 if TYPE_CHECKING:
     from pydantic_ai.models import Model
 
-    from .model_access import MakeModel
     from .model_calls import ModelCalls, PriceCall
 
 DEFAULT_WINDOW_TOKENS = 32_000
 """The assumed window of a model if none is known."""
 _FILES_SHARE = 0.18
 """The share of the budget for lists of files."""
+_MAX_FACTS = 60
+"""The most facts to name to the model."""
 
 
 @dataclass(frozen=True)
 class LlmSummarizer:
     """A model's own summary, with the handles of its sources."""
 
-    model: "Model | str | MakeModel"
-    """A name (`anthropic:claude-haiku-4-5`), a pydantic-ai model used only here, or a function that
-    makes one for each summary.
-    """
+    model: "Model | str"
+    """A name (`anthropic:claude-haiku-4-5`), or a pydantic-ai model used only here."""
     base_url: str | None = None
     """The provider's address, if not the usual one."""
     key_from: str | None = None
@@ -54,19 +52,12 @@ class LlmSummarizer:
     """Ask at the end of the served request; only if `model` is the agent's own."""
     by_form: bool = False
     """Ask with the policy's own template."""
-    names_facts: bool = True
-    """Find facts that should survive, name them to the model, and add those it left out."""
     window: int | None = None
     """The tokens that the model's window holds; by default, what is known of it."""
     at_once: int = 4
     """The most concurrent requests."""
-    temperature: float | None = 0.0
-    """Not sent to models that can think, which do not accept it."""
     settings: Mapping[str, Any] = field(default_factory=dict)
     """Further model settings, as pydantic-ai names them."""
-    is_streamed: bool = True
-    count: CountTokens = count_cautiously
-    """Counts the tokens that go into the window; must not count fewer than the model."""
     priced: "PriceCall | None" = None
     """Returns a call's cost; by default, from list prices."""
     name: str = "llm"
@@ -105,9 +96,7 @@ class LlmSummarizer:
                 keys=describe_key_variables(name, self.key_from),
                 at_once=asyncio.Semaphore(self.at_once),
                 settings=self.settings,
-                temperature=self.temperature,
                 priced=self.priced,
-                is_streamed=self.is_streamed,
             )
             draft = await self._write_by_template(material, calls)
             draft = draft or await self._write_from_record(material, calls)
@@ -118,7 +107,7 @@ class LlmSummarizer:
         if not self.by_form or material.template is None:
             return None
         try:
-            writer = NotesWriter(calls.ask, self._find_capacity(calls), self.count)
+            writer = NotesWriter(calls.ask, self._find_capacity(calls))
             text = await writer.write_by_template(material.template, material)
         except TooLongError:
             return None
@@ -131,7 +120,7 @@ class LlmSummarizer:
             material.removed_items,
             int(material.budget * CHARS_PER_TOKEN * _FILES_SHARE),
         )
-        facts = choose_facts(material.removed_items) if self.names_facts else []
+        facts = list_likely_facts(material.removed_items, material.kept_items, _MAX_FACTS)
         room = material.budget - estimate_text(lists)
         asked = max(int(room * (1 - FACTS_SHARE)) if facts else room, 1)
         try:
@@ -145,16 +134,15 @@ class LlmSummarizer:
             ) from None
         users = (item.block.text for item in material.removed_items if item.kind is Kind.USER)
         own = parse_reply(correct_quotes(reply, users), material.covers)
+        if not own.text:
+            return own  # nothing is added, so that the gate sees that it is empty
         spare = room * CHARS_PER_TOKEN - len(own.text)
-        # Add nothing to an empty text, so that the gate sees that it is empty.
-        rows = find_missing_rows(own.text, facts, material.covers, spare - 8) if own.text else ""
-        text = "\n\n".join(part for part in (own.text, rows) if part)
-        whole = parse_reply(text, material.covers)
-        text = "\n\n".join(part for part in (whole.text, lists) if part and whole.text)
-        return replace(whole, text=text)
+        rows = write_missing_facts(own.text, facts, material.covers, spare - 8)
+        whole = parse_reply("\n\n".join(filter(None, (own.text, rows))), material.covers)
+        return replace(whole, text="\n\n".join(filter(None, (whole.text, lists))))
 
     async def _ask_served(
-        self, material: Material, calls: "ModelCalls", budget: int, facts: Sequence[SummaryFact]
+        self, material: Material, calls: "ModelCalls", budget: int, facts: Sequence[LikelyFact]
     ) -> str | None:
         """Return the answer at the end of the served request; None if that is not possible."""
         from pydantic_ai.messages import ModelRequest  # noqa: PLC0415 - an optional extra
@@ -171,7 +159,7 @@ class LlmSummarizer:
             [fact.text for fact in facts],
         )
         body = served_prefix.make_served_request(material, spoken, task)
-        if body is None or self.count(str(body)) > self._find_capacity(calls):
+        if body is None or count_cautiously(str(body)) > self._find_capacity(calls):
             return None
         try:
             settings = served_prefix.make_settings(body, int(budget * SLACK))
@@ -180,13 +168,11 @@ class LlmSummarizer:
             return None
 
     async def _read_conversation(
-        self, material: Material, calls: "ModelCalls", budget: int, facts: Sequence[SummaryFact]
+        self, material: Material, calls: "ModelCalls", budget: int, facts: Sequence[LikelyFact]
     ) -> str:
         items, previous = await read_source(material, from_originals=self.from_originals)
         names = tuple(fact.text for fact in facts)
-        writer = NotesWriter(
-            calls.ask, self._find_capacity(calls), self.count, material.instructions, names
-        )
+        writer = NotesWriter(calls.ask, self._find_capacity(calls), material.instructions, names)
         return await writer.write(items, material.prefix, previous, budget)
 
     def _find_capacity(self, calls: "ModelCalls") -> int:

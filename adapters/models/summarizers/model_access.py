@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -29,22 +29,16 @@ _KEY_VARIABLES = {
 _VARIABLE = re.compile(r"`([A-Z][A-Z0-9]*_[A-Z0-9_]+)`")
 
 
-MakeModel = Callable[[], Model]
-
-
 @asynccontextmanager
 async def open_model(
-    model: Model | str | MakeModel, base_url: str | None, key_from: str | None
+    model: Model | str, base_url: str | None, key_from: str | None
 ) -> AsyncIterator[Model]:
     """Open the model for this event loop, and close it afterwards.
 
     Connections belong to an event loop, and each summary has its own loop, so even a model that was
     handed in is closed.
     """
-    if isinstance(model, Model):
-        made = model
-    else:
-        made = find_model(model, base_url, key_from) if isinstance(model, str) else model()
+    made = find_model(model, base_url, key_from) if isinstance(model, str) else model
     boto: Any = getattr(made, "client", None) if made.system == "bedrock" else None
     if boto and made is not model:
         # boto would retry unseen by our limits; and its client is never closed.

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from pydantic_ai.direct import model_request, model_request_stream
+from pydantic_ai.direct import model_request_stream
 from pydantic_ai.messages import (
     ModelRequest,
     ModelRequestPart,
@@ -58,9 +58,7 @@ class ModelCalls:
     """The names of its key variables."""
     at_once: asyncio.Semaphore
     settings: Mapping[str, Any] = field(default_factory=dict)
-    temperature: float | None = None
     priced: PriceCall | None = None
-    is_streamed: bool = True
     replies: list[ModelReply] = field(default_factory=list)
 
     async def ask(self, prompt: str, most: int, system: str = prompts.NOTES_SYSTEM_PROMPT) -> str:
@@ -96,8 +94,8 @@ class ModelCalls:
     def _make_settings(self, most: int) -> ModelSettings:
         """Return settings for a single call: no cache writes, retries or, if possible, thinking."""
         settings = ModelSettings(max_tokens=most, cache=False, max_retries=0, thinking=False)
-        if self.temperature is not None and not self.model.profile.get("supports_thinking"):
-            settings["temperature"] = self.temperature
+        if not self.model.profile.get("supports_thinking"):
+            settings["temperature"] = 0.0
         settings.update(self.settings)  # type: ignore[typeddict-item]
         for name in self.model.unsupported_settings & {"max_retries", "thinking", "temperature"}:
             settings.pop(name, None)
@@ -106,8 +104,6 @@ class ModelCalls:
     async def _request_response(
         self, request: ModelRequest, settings: ModelSettings
     ) -> ModelResponse:
-        if not self.is_streamed:
-            return await model_request(self.model, [request], model_settings=settings)
         async with model_request_stream(self.model, [request], model_settings=settings) as stream:
             left = settings.get("max_tokens", THINKING_TOKENS) * MAX_TOKEN_CHARACTERS
             async for event in stream:

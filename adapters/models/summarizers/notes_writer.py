@@ -1,26 +1,29 @@
-"""Writes a summary with a model's answers: chunks of a long history in parallel, then merged."""
+"""Writes a summary with a model's answers; of a long history, from notes on its chunks."""
 
 import asyncio
 from collections.abc import Awaitable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
 from ....domain.errors import SummarizerFailedError
 from ....domain.item import Item
 from ....domain.ranges import Ranges
 from ....domain.summaries.clean_text import make_printable
-from ....domain.summaries.gate import ALWAYS_SMALL_TOKENS
 from ....domain.summaries.layout import SummarySection
-from ....domain.summaries.summarizer import Material, SummaryRequest, SummaryTemplate
+from ....domain.summaries.summarizer import (
+    ALWAYS_SMALL_TOKENS,
+    Material,
+    SummaryRequest,
+    SummaryTemplate,
+)
 from ....domain.token_estimate import estimate_text
 from . import prompts
 from .conversation_text import (
-    PASSAGE_FRAME_TOKENS,
-    CountTokens,
-    PassageGroup,
+    Passage,
+    count_cautiously,
     make_chunks,
-    make_passage_groups,
-    pack,
+    make_passages,
+    measure_passage,
 )
 from .reply_parsing import strip_frame
 
@@ -52,26 +55,11 @@ class AskForNotes(Protocol):
 
 
 @dataclass(frozen=True)
-class _Work:
-    """What to condense into one text."""
-
-    groups: Sequence[PassageGroup]
-    task: str
-    """The task for a record that fits in one request, or for the merged notes."""
-    previous: str | None
-    budget: int
-    """The most tokens of the text."""
-    room: int
-    """The most tokens of a prompt."""
-
-
-@dataclass(frozen=True)
 class NotesWriter:
     """A model to ask, how many tokens its window holds, and what it should consider."""
 
     ask: AskForNotes
     max_tokens: int
-    count: CountTokens
     instructions: str | None = None
     facts: tuple[str, ...] = ()
 
@@ -128,8 +116,8 @@ class NotesWriter:
         prompt = prompts.make_template_prompt(
             template, request, record, words, material.instructions
         )
-        fixed = self.count(prompts.TEMPLATE_SYSTEM_PROMPT)
-        if fixed + self.count(prompt) + request.budget > self.max_tokens:
+        fixed = count_cautiously(prompts.TEMPLATE_SYSTEM_PROMPT)
+        if fixed + count_cautiously(prompt) + request.budget > self.max_tokens:
             raise TooLongError
         return prompt
 
@@ -137,84 +125,66 @@ class NotesWriter:
         if not items and previous and estimate_text(previous) <= budget:
             return previous  # no new blocks
         what = prompts.UPDATE_TASK if previous else prompts.SUMMARY_TASK
-        return await self._condense(items, self._make_task(what, budget), previous, budget)
+        return await self._condense(items, what, previous, budget)
 
     async def _write_turn(self, items: Sequence[Item], budget: int) -> str:
-        task = self._make_task(prompts.TURN_TASK, budget)
-        return await self._condense(items, task, None, budget)
-
-    def _make_task(self, what: str, budget: int) -> str:
-        words = prompts.convert_to_words(budget)
-        return prompts.make_task(what, words, self.instructions, self.facts)
+        return await self._condense(items, prompts.TURN_TASK, None, budget)
 
     async def _condense(
-        self, items: Sequence[Item], task: str, previous: str | None, budget: int
+        self, items: Sequence[Item], what: str, previous: str | None, budget: int
     ) -> str:
         """Return one text for everything, halving the chunks if the model rejects a request."""
-        most = int(budget * SLACK)
-        work = _Work(make_passage_groups(items), task, previous, most, self.max_tokens - most)
+        words = prompts.convert_to_words(budget)
+        task = prompts.make_task(what, words, self.instructions, self.facts)
+        passages, most = make_passages(items), int(budget * SLACK)
+        room = self.max_tokens - most
         for _ in range(MAX_HALVINGS):
             try:
-                return await self._condense_once(work)
+                return await self._condense_within(room, passages, task, previous, most)
             except TooLongError:
-                work = replace(work, room=work.room // 2)
-        return await self._condense_once(work)
+                room //= 2
+        return await self._condense_within(room, passages, task, previous, most)
 
-    async def _condense_once(self, work: _Work) -> str:
-        fixed = self._measure_fixed(work.task, work.previous)
-        chunks = make_chunks(work.groups, max(work.room - fixed, 1), self.count)
-        if len(chunks) <= 1 and work.room > fixed:
-            passages = chunks[0] if chunks else ()
-            prompt = prompts.make_notes_prompt(passages, work.previous, work.task)
-            return await self.ask(prompt, work.budget)
-        # Notes on parts leave out the earlier summary, which is added when they are merged.
-        part_task = prompts.make_task(
-            prompts.PART_TASK.format(number=1, count=1), 1, self.instructions
-        )
-        room = work.room - self._measure_fixed(part_task, None)
-        if room < MIN_ROOM_TOKENS:
+    async def _condense_within(
+        self, room: int, passages: Sequence[Passage], task: str, previous: str | None, most: int
+    ) -> str:
+        """Return one text of at most `most` tokens, from notes on chunks until these fit."""
+        left = room - _measure_fixed(task, previous)
+        while (size := sum(map(measure_passage, passages))) > left:
+            passages = await self._take_notes(room, passages, most)
+            if sum(map(measure_passage, passages)) >= size:
+                raise TooLongError
+        return await self.ask(prompts.make_notes_prompt(passages, previous, task), most)
+
+    async def _take_notes(
+        self, room: int, passages: Sequence[Passage], most: int
+    ) -> Sequence[Passage]:
+        """Return notes on chunks of the passages, without the summary before them."""
+        task = prompts.make_task(prompts.PART_TASK.format(number=1, count=1), 1, self.instructions)
+        left = room - _measure_fixed(task, None)
+        if left < MIN_ROOM_TOKENS:
             raise TooLongError
-        chunks = make_chunks(work.groups, room, self.count)
-        size = max(min(work.budget, room // max(len(chunks), 6)), MIN_NOTES_TOKENS)
+        chunks = make_chunks(passages, left)
+        size = max(min(most, left // max(len(chunks), 6)), MIN_NOTES_TOKENS)
         words = prompts.convert_to_words(size)
-        what = [
-            prompts.PART_TASK.format(number=n + 1, count=len(chunks)) for n in range(len(chunks))
+        parts = [
+            prompts.PART_TASK.format(number=n, count=len(chunks)) for n in range(1, 1 + len(chunks))
         ]
-        tasks = [prompts.make_task(one, words, self.instructions) for one in what]
+        tasks = [prompts.make_task(part, words, self.instructions) for part in parts]
         notes = await _gather_all(
             self.ask(prompts.make_notes_prompt(chunk, None, task), 2 * size)
             for chunk, task in zip(chunks, tasks, strict=True)
         )
-        return await self._merge(work, notes, size)
+        return [
+            Passage(chunk[0].position, prompts.NOTES_HEAD, note.strip())
+            for chunk, note in zip(chunks, notes, strict=True)
+        ]
 
-    async def _merge(self, work: _Work, notes: list[str], size: int) -> str:
-        """Merge the notes into one text, in as many rounds as they need to fit."""
-        room = work.room - self._measure_fixed(work.task, work.previous)
-        while self._measure_notes(notes) > room:
-            words = prompts.convert_to_words(size)
-            what = prompts.MERGE_TASK.format(count=len(notes))
-            task = prompts.make_task(what, words, self.instructions)
-            left = work.room - self._measure_fixed(task, None)
-            parts = pack(notes, left, lambda note: self._measure_notes([note]))
-            if len(parts) == len(notes):
-                raise TooLongError
-            notes = await _gather_all(self._merge_part(part, task, size) for part in parts)
-        return await self.ask(
-            prompts.make_merge_prompt(notes, work.previous, work.task), work.budget
-        )
 
-    async def _merge_part(self, notes: Sequence[str], task: str, size: int) -> str:
-        if len(notes) == 1:
-            return notes[0]
-        return await self.ask(prompts.make_merge_prompt(notes, None, task), 2 * size)
-
-    def _measure_notes(self, notes: Sequence[str]) -> int:
-        return sum(self.count(note) + PASSAGE_FRAME_TOKENS for note in notes)
-
-    def _measure_fixed(self, task: str, previous: str | None) -> int:
-        """Return the tokens of a request apart from its content."""
-        texts = (prompts.NOTES_SYSTEM_PROMPT, task, previous or "")
-        return sum(map(self.count, texts)) + _TASK_TOKENS
+def _measure_fixed(task: str, previous: str | None) -> int:
+    """Return the tokens of a request apart from its passages."""
+    texts = (prompts.NOTES_SYSTEM_PROMPT, task, previous or "")
+    return sum(map(count_cautiously, texts)) + _TASK_TOKENS
 
 
 def _nest_headings(text: str) -> str:

@@ -7,8 +7,7 @@ from typing import Any
 
 from ....domain.errors import InvalidSettingError
 from ....domain.summaries.extractive import ExtractiveSummarizer
-from ....domain.summaries.simple_summarizers import ListingSummarizer
-from ....domain.summaries.summarizer import Summarizer
+from ....domain.summaries.summarizer import ListingSummarizer, Summarizer
 from ...settings.compaction_settings import ENTRY_POINT_GROUP
 from .command_summarizer import CommandSummarizer
 from .llm_summarizer import LlmSummarizer

@@ -19,10 +19,12 @@ from ...storage.event_log.event_mapper import (
     load_json,
 )
 from ...storage.event_log.event_store import EventStore
+from ...storage.event_log.source_segments import list_digests
 from ...storage.event_log.stored_row import (
     AppendKey,
     Batch,
     ImportRow,
+    Segment,
     StoredContent,
     StoredRow,
     Stream,
@@ -172,6 +174,8 @@ class LogCopy:
         self, found: Sequence[tuple[Batch, list[StreamExtent]]], stored: Counter[str]
     ) -> Iterator[Batch]:
         for batch, missing in found:
+            for imported in batch.imports:
+                yield from self._read_segments(imported)
             yield batch
             rows, size = Batch(), 0
             for extent in missing:
@@ -207,6 +211,12 @@ class LogCopy:
             known = self.target.recorder.select_import(moved.namespace, row.source)
             if known is None or known.session in (None, row.session):
                 yield moved
+
+    def _read_segments(self, row: ImportRow) -> Iterator[Batch]:
+        """Yield the segments of a kept source, one at a time."""
+        for digest in list_digests(row.segments):
+            content = self.source.recorder.select_segment(digest)
+            yield Batch(segments=[Segment(digest, content)])
 
     def _read_keys(self, extent: StreamExtent) -> Iterator[AppendKey]:
         id, last = extent.stream.originator_id, ""

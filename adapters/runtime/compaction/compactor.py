@@ -21,8 +21,7 @@ from ....domain.errors import (
 from ....domain.hooks import CompactionEventKind, Listener, ViewStats
 from ....domain.policies.policy import describe_pruning
 from ....domain.summaries.gate import check_draft
-from ....domain.summaries.simple_summarizers import NoticeSummarizer
-from ....domain.summaries.summarizer import Draft
+from ....domain.summaries.summarizer import Draft, NoticeSummarizer
 from ....domain.window import Window
 from ....projections.planned_compaction import (
     PlannedCompaction,

@@ -10,8 +10,13 @@ from ....domain.errors import CompactionCancelledError, RejectedSummaryError, Su
 from ....domain.hooks import CompactionEventKind
 from ....domain.session_events import Usage
 from ....domain.summaries.extractive import ExtractiveSummarizer
-from ....domain.summaries.simple_summarizers import ListingSummarizer, NoticeSummarizer
-from ....domain.summaries.summarizer import Draft, Material, Summarizer
+from ....domain.summaries.summarizer import (
+    Draft,
+    ListingSummarizer,
+    Material,
+    NoticeSummarizer,
+    Summarizer,
+)
 from ....domain.window import OnFailure
 from .background import Cancellation, TimeLimitError, run_in_thread
 

@@ -5,7 +5,8 @@ from collections.abc import Iterator
 from datetime import datetime
 from functools import partial
 from pathlib import Path
-from typing import BinaryIO
+from tempfile import TemporaryDirectory
+from typing import BinaryIO, cast
 
 from ....domain.blocks import AnyBlock, Block, Kind, ToolResult
 from ....domain.compaction import MAIN_LINEAGE, RECORDED_LINEAGE
@@ -15,26 +16,36 @@ from ....domain.event import Event
 from ....domain.ranges import Ranges
 from ....domain.session_events import (
     BlockAppended,
+    BlocksRetracted,
     ModelCalled,
+    RequestSettingsSet,
+    SystemPromptSet,
     ToolCallAbandoned,
     ToolCalled,
     ToolReturned,
+    ToolsSet,
 )
 from ....projections.history_view import HistoryView
 from ...storage.event_log.chain import Chain
 from ...storage.event_log.event_store import EventStore
+from ...storage.event_log.source_segments import list_digests, read_segments
 from ...storage.event_log.storage_errors import translate_storage_errors
 from ...storage.private_files import make_folder, open_new, open_new_path
 from ...storage.view_reader import ViewReader
 from ...transcripts.formats.catalog import ARCHIVE_FORMAT, FORMATS
 from ...transcripts.formats.format import Format
 from ...transcripts.formats.outgoing import (
+    KeptSource,
     OutgoingBlock,
     OutgoingCall,
     OutgoingCompaction,
     OutgoingPart,
     OutgoingSession,
+    is_added,
+    is_as_imported,
 )
+from ...transcripts.formats.source import TranscriptSource, unpack_files
+from ...transcripts.formats.steps import SOURCE_RETRACTIONS, SessionStart
 from ...transcripts.reports import ExportReport
 from ..archive.archives import write_archive
 from ..sessions.session_log import list_logs
@@ -51,6 +62,7 @@ def read_log_parts(
     reader = ViewReader(events, namespace, key, lineage)
     head = events.read_head(chain)[0]
     retracted = reader.read_retracted(head)
+    removed = read_removed(events, chain)
     served = _find_served(events, events.find_lineage_chain(namespace, key, lineage))
     waiting = [one for one in served if one.effective_from >= first]
     for begin in range(first, head + 1, _AT_ONCE):
@@ -58,7 +70,7 @@ def read_log_parts(
         for recorded in events.read(chain, span):
             while waiting and waiting[0].effective_from < recorded.position:
                 yield _make_compaction(reader, waiting.pop(0))
-            if part := _make_part(recorded.position, recorded.event, retracted):
+            if part := _make_part(recorded.position, recorded.event, retracted, removed):
                 yield part
     for activated in waiting:
         yield _make_compaction(reader, activated)
@@ -76,12 +88,30 @@ def read_view_parts(view: HistoryView, began: datetime) -> Iterator[OutgoingPart
         yield OutgoingBlock(entry.position, entry.turn, began, block)
 
 
-def _make_part(position: int, event: Event, retracted: Ranges) -> OutgoingPart | None:
+def read_removed(events: EventStore, chain: Chain) -> Ranges:
+    """Return the positions that were retracted here, and not by the source."""
+    removed = Ranges()
+    at = events.read_head(chain)[1].retraction
+    while at:
+        event = cast(BlocksRetracted, events.read(chain, Ranges.of([at]))[0].event)
+        if event.reason not in SOURCE_RETRACTIONS:
+            removed |= event.positions
+        at = event.previous
+    return removed
+
+
+def _make_part(
+    position: int, event: Event, retracted: Ranges, removed: Ranges
+) -> OutgoingPart | None:
     match event:
         case BlockAppended() | ToolCalled() | ToolReturned():
-            gone = position in retracted
             return OutgoingBlock(
-                position, event.turn, event.timestamp, event.block, is_retracted=gone
+                position,
+                event.turn,
+                event.timestamp,
+                event.block,
+                is_retracted=position in retracted,
+                is_removed=position in removed,
             )
         case ToolCallAbandoned(tool_call_id=name, reason=reason, turn=turn):
             answer = ToolResult(tool_call_id=name, content=f"[abandoned: {reason}]", is_error=True)
@@ -134,23 +164,29 @@ def export(
 ) -> ExportReport:
     """Write a session in the format `to`: its log, or with `view` what a model would be sent now.
 
-    `target` is a new file, a new folder if the format is one of folders, or an open file.
-    `cutbank-archive` is the session as it is stored, for another database. The report lists what
-    the format cannot hold. Raises ExportError if the format is unknown or read-only, or the target
-    exists, and NotFoundError if the session has no such lineage; then nothing is written.
+    A session is written in the format that it was imported from byte for byte, with what was added
+    or retracted since. `target` is a new file, a new folder if the format is one of folders, or an
+    open file. `cutbank-archive` is the session as it is stored, for another database. The report
+    lists what the format cannot hold. Raises ExportError if the format is unknown or only read, or
+    the target exists, and NotFoundError if the session has no such lineage; then nothing is
+    written.
     """
     target = Path(target) if isinstance(target, str) else target
     if to == ARCHIVE_FORMAT:
         if view:
             raise ExportError("an archive holds all of a session: leave out view=True")
         return write_archive([session], target)
-    found = find_writable_format(to)
+    found = find_format(to)
     if lineage != RECORDED_LINEAGE:  # a source without compactions has no such lineage
         session.log.check_lineage(lineage)
     with translate_storage_errors(session.log.context.name):
         outgoing = make_outgoing(session, view=view, lineage=lineage)
+        if not view and session.info.source == to:
+            outgoing.kept_source = find_kept_source(session, found)
+            outgoing.has_new_request = _has_new_request(session, outgoing)
         if isinstance(target, Path):
-            written = _write_file(found, outgoing, target)
+            with open_new_path(target) as beside:
+                written = _write_path(found, outgoing, beside)
         else:
             written = _write_stream(found, outgoing, target)
     return ExportReport(
@@ -163,14 +199,79 @@ def export(
     )
 
 
-def find_writable_format(name: str) -> Format:
-    """Return the format of that name. Raises ExportError if it is unknown or read-only."""
-    found = FORMATS.get(name)
-    if found and (found.write or found.write_folder):
+def find_format(name: str) -> Format:
+    """Return the format of that name. Raises ExportError if it is unknown."""
+    if found := FORMATS.get(name):
         return found
-    known = ", ".join(one.name for one in FORMATS.values() if one.write or one.write_folder)
-    why = "is only read" if found else "is not known"
-    raise ExportError(f"the format {name!r} {why}: choose one of {known}")
+    raise ExportError(f"the format {name!r} is not known: choose one of {', '.join(FORMATS)}")
+
+
+def _has_new_request(session: StoredSession, outgoing: OutgoingSession) -> bool:
+    """Return whether anything of the request was set after the source's last block."""
+    last = 0
+    for part in outgoing.read_parts():
+        if isinstance(part, OutgoingBlock) and not is_added(outgoing, part):
+            last = part.position
+    events = session.log.events
+    chain = events.find_session_chain(session.namespace, session.key)
+    later = events.read(chain, Ranges.span(last + 1, events.read_head(chain)[0]))
+    kinds = (SystemPromptSet, ToolsSet, RequestSettingsSet)
+    return any(isinstance(recorded.event, kinds) for recorded in later)
+
+
+def find_kept_source(session: StoredSession, found: Format) -> KeptSource | None:
+    """Return the files that were imported into the session; None if they are not kept.
+
+    Raises ExportError if one is damaged.
+    """
+    recorder = session.log.events.recorder
+    rows = recorder.select_imports(session.namespace, session.key)
+    kept = [row for row in rows if row.format == found.name and row.segments]
+    if len(kept) < len(rows) or not kept:
+        return None
+    if not found.begin_reading:  # a document that was saved again holds what it held before
+        kept = [max(kept, key=lambda row: row.bytes)]
+
+    def read_files() -> Iterator[Iterator[bytes]]:
+        for row in kept:
+            yield read_segments(list_digests(row.segments), recorder.select_segment)
+
+    files = {
+        digest.hex(): index
+        for index, row in enumerate(kept)
+        for digest in list_digests(row.segments)
+    }
+    source = KeptSource(files, read_files)
+    is_shared = not found.begin_reading and _count_sessions(source, found, kept[0].source) > 1
+    return None if is_shared else source
+
+
+def _count_sessions(source: KeptSource, found: Format, name: str) -> int:
+    """Return how many sessions the source of a document holds, without forks and sub-agents."""
+    with TemporaryDirectory() as folder:
+        path = Path(folder, Path(name).name)
+        write_source(source, path, is_folder=found.is_folder)
+        starts = [
+            step for step in found.read(TranscriptSource(path)) if isinstance(step, SessionStart)
+        ]
+    return len({one.key for one in starts if not (one.parent_key or one.fork_of)})
+
+
+def write_source(source: KeptSource, path: Path, *, is_folder: bool) -> int:
+    """Write a kept source as a new file or folder; return the bytes written."""
+    if not is_folder:
+        with open_new(path) as file:
+            return sum(file.write(piece) for pieces in source.read_files() for piece in pieces)
+    make_folder(path)
+    written = 0
+    for name, content in unpack_files(source.read_whole()):
+        file_path = path / name
+        if not file_path.resolve().is_relative_to(path.resolve()):
+            raise ExportError(f"{name!r} would lie outside {path}")
+        make_folder(file_path.parent)
+        with open_new(file_path) as out:
+            written += out.write(content)
+    return written
 
 
 def make_outgoing(
@@ -211,32 +312,45 @@ def _find_forks(session: StoredSession) -> Iterator[OutgoingSession]:
             yield make_outgoing(StoredSession(log), forks=False)
 
 
+def _write_path(found: Format, outgoing: OutgoingSession, path: Path) -> int:
+    if source := _find_copy(found, outgoing):
+        return write_source(source, path, is_folder=found.is_folder)
+    with open_new(path) as file:
+        return _write_pieces(found, outgoing, file)
+
+
 def _write_stream(found: Format, outgoing: OutgoingSession, out: BinaryIO) -> int:
+    if source := _find_copy(found, outgoing):
+        if found.is_folder:
+            raise ExportError(f"{found.name} is a folder of files: name a new folder with --out")
+        return sum(out.write(piece) for pieces in source.read_files() for piece in pieces)
+    return _write_pieces(found, outgoing, out)
+
+
+def _find_copy(found: Format, outgoing: OutgoingSession) -> KeptSource | None:
+    """Return the source if it is written as it is; None if the format's writer has to.
+
+    Raises ExportError if the format has no writer and the source is not kept, or has changed.
+    """
+    source = outgoing.kept_source
+    if source and not (found.write and found.begin_reading) and is_as_imported(outgoing):
+        return source
     if found.write is None:
-        raise ExportError(f"{found.name} is a folder of files: name a new folder with --out")
+        known = ", ".join(one.name for one in FORMATS.values() if one.write)
+        why = "something was added or retracted since" if source else "its source is not kept alone"
+        if outgoing.source != found.name or outgoing.is_view:
+            why = "only sessions that came in it can be written"
+        raise ExportError(f"{outgoing.key} as {found.name}: {why}; choose one of {known}")
+    return None
+
+
+def _write_pieces(found: Format, outgoing: OutgoingSession, out: BinaryIO) -> int:
+    assert found.write, "a format without a writer is copied"
     written = 0
+    ended = True
     for piece in found.write(outgoing):
+        if found.begin_reading and not ended:
+            written += out.write(b"\n")  # the last line of a source may have no end
         written += out.write(piece)
-    return written
-
-
-def _write_file(found: Format, outgoing: OutgoingSession, target: Path) -> int:
-    with open_new_path(target) as beside:
-        if not found.write:
-            return _write_folder(found, outgoing, beside)
-        with open_new(beside) as file:
-            return _write_stream(found, outgoing, file)
-
-
-def _write_folder(found: Format, outgoing: OutgoingSession, folder: Path) -> int:
-    assert found.write_folder, "the format is one of files or of folders"
-    make_folder(folder)
-    written = 0
-    for name, content in found.write_folder(outgoing):
-        file = folder / name
-        if not file.resolve().is_relative_to(folder.resolve()):
-            raise ExportError(f"{name!r} would lie outside {folder}")
-        make_folder(file.parent)
-        with open_new(file) as out:
-            written += out.write(content)
+        ended = piece.endswith(b"\n")
     return written

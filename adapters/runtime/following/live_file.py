@@ -9,13 +9,14 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import BinaryIO
 
+from ...storage.event_log.source_segments import SourceKeeper
 from ...transcripts.formats.catalog import FORMATS
 from ...transcripts.formats.format import LineReader
 from ...transcripts.formats.json_lines import MAX_LINE_BYTES, SourceLine, parse_line
 from ...transcripts.formats.source import TranscriptSource
 from ...transcripts.formats.steps import SourceProblem
 from ...transcripts.reports import FileReport
-from ..importing.file_import import make_redactor, make_source_name
+from ..importing.file_import import ImportOptions, make_redactor, make_source_name
 from ..importing.transcript_import import SubAgentLinks, TranscriptImport
 from ..sessions.session_store import SessionStore
 
@@ -41,6 +42,7 @@ class _Reading:
     source: TranscriptSource
     reader: LineReader
     transcript_import: TranscriptImport
+    keeper: SourceKeeper | None
     number: int = 0
     offset: int = 0
     is_inside_line: bool = False
@@ -57,9 +59,8 @@ class LiveFile:
 
     store: SessionStore
     path: Path
-    namespace: str = "default"
+    options: ImportOptions = field(default_factory=ImportOptions)
     links: SubAgentLinks = field(default_factory=SubAgentLinks)
-    redacts: bool = False
     is_reread: bool = False
     _reading: _Reading | None = None
 
@@ -124,7 +125,7 @@ class LiveFile:
             return False
         with ExitStack() as opened:
             opened.enter_context(file)
-            redactor = make_redactor(self.path) if self.redacts else None
+            redactor = make_redactor(self.path) if self.options.redacts else None
             source = TranscriptSource(self.path, redact=redactor)
             try:
                 for found in FORMATS.values():
@@ -139,8 +140,12 @@ class LiveFile:
             if redactor:
                 report.path, report.redacted = redactor.redact_text(report.path), redactor.found
             place = make_source_name(self.path, redactor)
-            importing = TranscriptImport(self.store, self.namespace, place, report, self.links)
-            self._reading = _Reading(file, source, reader, importing)
+            keeper = SourceKeeper() if self.options.keeps_sources else None
+            namespace = self.options.target_namespace
+            importing = TranscriptImport(
+                self.store, namespace, place, report, self.links, keeper=keeper
+            )
+            self._reading = _Reading(file, source, reader, importing, keeper)
             opened.pop_all()  # it stays open until `close`
         return True
 
@@ -155,7 +160,10 @@ class LiveFile:
         yield from self._make_news(reading)
 
     def _take_line(self, reading: _Reading, line: SourceLine) -> None:
-        for step in reading.reader.read(reading.source.redact_line(line)):
+        redacted = reading.source.redact_line(line)
+        if reading.source.redact and reading.keeper:
+            reading.keeper.add_line(line.number, redacted.raw + b"\n")
+        for step in reading.reader.read(redacted):
             reading.transcript_import.add_step(step)
 
     def _make_news(self, reading: _Reading) -> Iterator[FileNews]:
@@ -190,9 +198,10 @@ def _whole_lines(reading: _Reading) -> Iterator[SourceLine]:
             end = _find_line_end(file, end)
         if end == 0 or not (is_long or raw.endswith(b"\n")):
             return
-        reading.offset = end
+        start, reading.offset = reading.offset, end
         reading.number += not reading.is_inside_line
         reading.is_inside_line = False
+        _keep_from(reading, start)
         if is_long:
             problem = f"longer than {MAX_LINE_BYTES:,} bytes"
             yield SourceLine(reading.number, end, problem=problem)
@@ -213,9 +222,18 @@ def _find_unfinished(reading: _Reading) -> SourceLine | None:
         return None
     reading.number += not reading.is_inside_line
     # The newline may have been written since the last look.
-    reading.offset, reading.is_inside_line = line.end, not raw.endswith(b"\n")
+    start, reading.offset = reading.offset, line.end
+    reading.is_inside_line = not raw.endswith(b"\n")
+    _keep_from(reading, start)
     reading.ends = _read_ends(reading)
     return line
+
+
+def _keep_from(reading: _Reading, start: int) -> None:
+    """Keep what was read of the newest line; a redacted one is kept once it is redacted."""
+    if reading.source.redact is None and reading.keeper:
+        reading.file.seek(start)
+        reading.keeper.add_line(reading.number, reading.file.read(reading.offset - start))
 
 
 def _strip_line(raw: bytes, number: int) -> bytes:

@@ -13,6 +13,7 @@ from ...transcripts.formats.catalog import TRANSCRIPT_SUFFIXES, find_transcripts
 from ...transcripts.formats.source import TranscriptSource
 from ...transcripts.reports import FileReport
 from ..importing.file_import import (
+    DEFAULT_OPTIONS,
     ImportOptions,
     WantedFile,
     import_file,
@@ -47,10 +48,9 @@ class TranscriptFollower:
         store: SessionStore,
         paths: Sequence[Path],
         *,
-        namespace: str = "default",
+        options: ImportOptions = DEFAULT_OPTIONS,
         heard: Callable[[FileNews], None],
         imported: Callable[[FileReport], None] = lambda _: None,
-        redacts: bool = False,
         clock: Callable[[], float] = monotonic,
     ) -> None:
         """`imported` is called with files that cannot be followed, as their format is read whole.
@@ -62,10 +62,9 @@ class TranscriptFollower:
                 reason = "does not exist: make the folder, if its agent has yet to run"
                 raise ImportFileError(f"{path} {reason}")
         self.store = store
-        self.namespace = namespace
+        self.options = options
         self.heard = heard
         self.imported = imported
-        self.redacts = redacts
         self.clock = clock
         named = [path.resolve() for path in paths]
         self.folders = [path for path in named if path.is_dir()]
@@ -142,7 +141,7 @@ class TranscriptFollower:
     def _advance(self, path: Path) -> None:
         self.marks[path] = _read_mark(path)
         if (file := self.live.get(path)) is None:
-            file = LiveFile(self.store, path, self.namespace, self.links, self.redacts)
+            file = LiveFile(self.store, path, self.options, self.links)
         self.live[path] = file  # before it is read, so that it is closed even after an error
         self.live.move_to_end(path)
         self._report_news(file.advance())
@@ -159,7 +158,7 @@ class TranscriptFollower:
 
     def _import_once(self, path: Path) -> None:
         """Import a transcript whose format is not line by line; leave other files alone."""
-        options, source = ImportOptions(self.namespace, self.redacts), TranscriptSource(path)
+        options, source = self.options, TranscriptSource(path)
         try:
             is_one = recognize_format(source) is not None
         except OSError:
@@ -203,11 +202,9 @@ class TranscriptFollower:
         ]
 
     def _is_stored(self, path: Path) -> bool:
-        source = make_source_name(path, make_redactor(path) if self.redacts else None)
-        row, mark = (
-            self.store.events.recorder.select_import(self.namespace, source),
-            _read_mark(path),
-        )
+        source = make_source_name(path, make_redactor(path) if self.options.redacts else None)
+        namespace, mark = self.options.target_namespace, _read_mark(path)
+        row = self.store.events.recorder.select_import(namespace, source)
         if not (row and row.session and row.complete and row.bytes == mark[1]):
             return False
         self.marks[path] = mark

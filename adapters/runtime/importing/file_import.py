@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from eventsourcing.persistence import PersistenceError
 
 from ....domain.errors import CutbankError, StorageError
+from ...storage.event_log.source_segments import SourceKeeper
 from ...transcripts.formats.catalog import recognize_format
 from ...transcripts.formats.source import TranscriptSource
 from ...transcripts.reports import FileReport
@@ -20,24 +21,8 @@ from .transcript_import import SubAgentLinks, TranscriptImport
 if TYPE_CHECKING:
     from ...transcripts.redaction.redactor import Redactor
 
-READER_VERSION = 1
+READER_VERSION = 2
 """To be raised when a reader takes more from the same file than before."""
-
-
-def make_file_stamp(path: Path, *, redacts: bool) -> str:
-    """Return a hash of a file's size, modification time and inode, or of all files of a folder.
-
-    Raises OSError if it cannot be read.
-    """
-    files = sorted(one for one in path.rglob("*") if one.is_file()) if path.is_dir() else [path]
-    digest = blake2b(digest_size=16)
-    for file in files:
-        status = file.stat()
-        # Without the absolute path, which is stored separately and can be spelled in many ways.
-        told = (str(file.relative_to(path)), status.st_size, status.st_mtime_ns, status.st_ino)
-        digest.update(repr(told).encode("utf-8", "surrogatepass"))
-    # A first import with redaction must not count as done.
-    return f"{READER_VERSION}{'r' if redacts else ''}:{digest.hexdigest()}"
 
 
 UNCHANGED = "unchanged"
@@ -50,10 +35,32 @@ class ImportOptions:
     """Where sessions go; None: to `default`, and those of a database to their old namespace."""
     redacts: bool = False
     """Whether to replace secrets before anything is stored."""
+    keeps_sources: bool = True
+    """Whether to keep the bytes of each file, without its secrets if it is redacted."""
 
     @property
     def target_namespace(self) -> str:
         return self.namespace or "default"
+
+
+DEFAULT_OPTIONS = ImportOptions()
+
+
+def make_file_stamp(path: Path, options: ImportOptions) -> str:
+    """Return a hash of a file's size, modification time and inode, or of all files of a folder.
+
+    Raises OSError if it cannot be read.
+    """
+    files = sorted(one for one in path.rglob("*") if one.is_file()) if path.is_dir() else [path]
+    digest = blake2b(digest_size=16)
+    for file in files:
+        status = file.stat()
+        # Without the absolute path, which is stored separately and can be spelled in many ways.
+        told = (str(file.relative_to(path)), status.st_size, status.st_mtime_ns, status.st_ino)
+        digest.update(repr(told).encode("utf-8", "surrogatepass"))
+    # A first import with redaction, or without the source, must not count as done.
+    manner = f"{'r' * options.redacts}{'n' * (not options.keeps_sources)}"
+    return f"{READER_VERSION}{manner}:{digest.hexdigest()}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +87,7 @@ def import_file(
     try:
         source = TranscriptSource(path, redact=redactor)
         report.bytes = source.size
-        stamp = make_file_stamp(path, redacts=options.redacts)
+        stamp = make_file_stamp(path, options)
         if is_database(path) and options.redacts:
             # Its events are stored unchanged or not at all.
             wrong = "nothing can be left out of a database: import it without --redact"
@@ -91,10 +98,17 @@ def import_file(
         elif found := recognize_format(source):
             report.format = found.name
             name = make_source_name(path, redactor)
+            keeper = SourceKeeper() if options.keeps_sources else None
             importing = TranscriptImport(
-                store, options.target_namespace, name, report, links, report_bytes, stamp
+                store, options.target_namespace, name, report, links, report_bytes, stamp, keeper
             )
+            if keeper and found.begin_reading:
+                source.keep = keeper.add_line
+            elif keeper:
+                keeper.add_all(source.read_whole())
             importing.run(found.read(source))
+            if not found.begin_reading and make_file_stamp(path, options) != stamp:
+                report.errors.append(f"{report.path}: changed while it was read: import it again")
         elif file.is_named or path.suffix == ".jsonl":
             report.errors.append(f"{report.path}: no known transcript format; nothing was imported")
         else:
@@ -116,7 +130,7 @@ def import_file(
 def report_unchanged(store: SessionStore, options: ImportOptions, path: Path) -> FileReport | None:
     """Return the report of an unchanged file that is already imported; None for any other."""
     try:
-        stamp = make_file_stamp(path, redacts=options.redacts)
+        stamp = make_file_stamp(path, options)
         redactor = make_redactor(path) if options.redacts else None
         source, size = make_source_name(path, redactor), TranscriptSource(path).size
     except OSError:

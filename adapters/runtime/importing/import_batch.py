@@ -15,9 +15,11 @@ from ....domain.session import Session
 from ....domain.session_events import BlocksRetracted, ToolCallAbandoned, ToolCalled
 from ....projections.view_content import RecordedEvent
 from ...storage.event_log.event_mapper import dump_json
+from ...storage.event_log.source_segments import SourceKeeper
 from ...storage.event_log.stored_row import AppendKey
 from ...storage.view_reader import ViewReader
 from ...transcripts.formats.steps import (
+    ANSWERED_LATER,
     Append,
     ReportedCall,
     RequestParameters,
@@ -52,9 +54,14 @@ class ImportBatch:
     """A batch of decisions on sessions; its counts apply once it is stored."""
 
     def __init__(
-        self, store: SessionStore, namespace: str, batch: list[tuple[ImportTarget, BatchStep]]
+        self,
+        store: SessionStore,
+        namespace: str,
+        batch: list[tuple[ImportTarget, BatchStep]],
+        keeper: SourceKeeper | None = None,
     ) -> None:
         self.store = store
+        self.keeper = keeper
         self.namespace = namespace
         self.keys: list[AppendKey] = []
         self.errors: list[str] = []
@@ -183,7 +190,7 @@ class _SessionBatch:
 
     def _append(self, step: Append) -> None:
         try:
-            self._append_block(step.block)
+            self._append_block(self._locate(step.block))
         except (OrphanToolResultError, DuplicateToolCallError) as error:
             # Blocks that cannot be in a view are kept as notes, so nothing is lost.
             origin = step.block.origin or Origin(format="")
@@ -192,6 +199,14 @@ class _SessionBatch:
             kept = dump_json(step.block.model_dump(mode="json")).decode()
             refused = origin.model_copy(update={"refused": str(error)})
             self.session.append(Block.note(kept, name=str(step.block.kind), origin=refused))
+
+    def _locate(self, block: AnyBlock) -> AnyBlock:
+        """Return the block with the place of its line in the kept source."""
+        origin, keeper = block.origin, self.batch.keeper
+        if origin is None or keeper is None or not (found := keeper.find_line(origin.line)):
+            return block
+        located = origin.model_copy(update=found._asdict())
+        return block.model_copy(update={"origin": located})
 
     def _answer_or_refuse(self, step: SourceProblem) -> None:
         """Append a result whose call is in another file, or keep it raw."""
@@ -220,7 +235,6 @@ class _SessionBatch:
             origin = Origin(
                 format=told.format if told else "",
                 line=step.line,
-                follows=step.follows,
                 refused=step.reason,
             )
             self.session.append(Block.note(step.raw or "", name=REFUSED_KEY, origin=origin))
@@ -262,7 +276,7 @@ class _SessionBatch:
     def _reopen(self, call: str) -> None:
         if call not in self.session.state.open_calls and self._is_open(call):
             at, position = self._find_cancelled().pop(call)
-            self.session.retract(Ranges.of([at]), {call: position}, "answered later")
+            self.session.retract(Ranges.of([at]), {call: position}, ANSWERED_LATER)
             self.batch.abandoned -= 1
 
     def _find_cancelled(self) -> dict[str, tuple[int, int]]:

@@ -39,6 +39,7 @@ def import_path(
     skip_unchanged: bool = False,
     jobs: int | None = 1,
     redact: bool = False,
+    keep_sources: bool = True,
 ) -> Generator[FileReport]:
     """Import a transcript, or every transcript below a folder; yield one report per file.
 
@@ -46,13 +47,14 @@ def import_path(
     are recognized by their own ids and skipped. Without `namespace`, sessions go to `default`, and
     those of a database to their old namespace. `skip_unchanged` skips files that have not changed
     since an import without errors. `jobs` is the number of processes; None picks one by cores and
-    size. `redact` replaces secrets before anything is stored; it needs the extra `redact`. Raises
-    ImportFileError if there is nothing at `path` to import.
+    size. `redact` replaces secrets before anything is stored; it needs the extra `redact`. Without
+    `keep_sources`, the files' bytes are not kept. Raises ImportFileError if there is nothing at
+    `path` to import.
     """
     yield from import_files(
         store,
         list_wanted_files(path),
-        ImportOptions(namespace, redact),
+        ImportOptions(namespace, redact, keep_sources),
         progress=progress,
         skip_unchanged=skip_unchanged,
         jobs=jobs,

@@ -10,7 +10,13 @@ from ....domain.ranges import Ranges
 from ....domain.token_estimate import estimate_text
 from ...storage.event_log.stored_row import AppendKey
 from ...storage.view_reader import ViewReader
-from ...transcripts.formats.steps import ReplacementText, Rewind, SourceCompaction, SourceShortening
+from ...transcripts.formats.steps import (
+    REWOUND,
+    ReplacementText,
+    Rewind,
+    SourceCompaction,
+    SourceShortening,
+)
 from ..sessions.block_lookup import SessionBlocks
 from ..sessions.stored_session import StoredSession
 
@@ -150,7 +156,7 @@ def record_rewind(session: StoredSession, placed: SourcePositions, step: Rewind)
         if not wanted:
             return
         positions, reopened = blocks.close_retraction(wanted, aggregate.state.open_calls)
-        aggregate.retract(positions, reopened, "rewound in the source")
+        aggregate.retract(positions, reopened, REWOUND)
         at = aggregate.version
         events.save(aggregate, keys=[AppendKey(session.log.id, step.key, at, at)])
 

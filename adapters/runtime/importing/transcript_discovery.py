@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from glob import escape, iglob
 from pathlib import Path
 
-from ...transcripts.formats.catalog import FORMATS, TRANSCRIPT_SUFFIXES, find_transcripts
+from ...transcripts.formats.catalog import FORMATS, find_transcripts
 from ...transcripts.formats.format import Format
 from ...transcripts.formats.source import TranscriptSource
 from .file_import import WantedFile
@@ -99,10 +99,8 @@ def _list_transcripts(home: Path, agent: Format) -> Iterator[Path]:
     if not home.is_dir():
         yield home
         return
-    # A read-only format that is not line by line does not define its files' endings.
-    endings = (agent.suffix,) if agent.write or agent.begin_reading else TRANSCRIPT_SUFFIXES
     for file in find_transcripts(home):
-        if file.is_dir() or file.name.endswith(endings):
+        if file.is_dir() or file.name.endswith(agent.suffix):
             yield file
 
 

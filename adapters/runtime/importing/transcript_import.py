@@ -10,6 +10,7 @@ from ....domain.compaction import RECORDED_LINEAGE
 from ....domain.session import derive_session_id
 from ....domain.session_events import Parent
 from ....domain.token_estimate import count_characters
+from ...storage.event_log.source_segments import SourceKeeper
 from ...storage.event_log.stored_row import ImportRow
 from ...transcripts.formats.steps import (
     Append,
@@ -77,6 +78,10 @@ class TranscriptImport:
     heard: Callable[[int], None] | None = None
     stamp: str | None = None
     """The file's stamp when reading began."""
+    keeper: SourceKeeper | None = None
+    """Collects the bytes of the source, unless they are not kept."""
+    known: bytes = b""
+    """The segments of the source that an earlier import kept."""
     told: list[SubAgentLink] = field(default_factory=list)
     """The sub-agent links that this file holds."""
     targets: dict[str, ImportTarget] = field(default_factory=dict)
@@ -87,6 +92,10 @@ class TranscriptImport:
     offset: int = 0
     early: list[SourceProblem] = field(default_factory=list)
     """Unreadable entries from before the first session."""
+
+    def __post_init__(self) -> None:
+        row = self.store.events.recorder.select_import(self.namespace, self.source)
+        self.known = row.segments if row else b""
 
     def run(self, steps: Iterable[ImportStep]) -> None:
         """Store the steps of a whole file; an error in reading it is reported."""
@@ -158,7 +167,7 @@ class TranscriptImport:
     def _keep_refused(self, step: SourceProblem) -> None:
         if step.key and step.raw:
             line = None if step.is_part else step.line
-            note = UnknownEntry(step.key, REFUSED_KEY, step.raw, line=line, follows=step.follows)
+            note = UnknownEntry(step.key, REFUSED_KEY, step.raw, line=line)
             self._add_note(note, step.reason)
 
     def finish(self) -> None:
@@ -188,14 +197,18 @@ class TranscriptImport:
         for target, _ in batch:
             self._open_session(target)
         events = self.store.events
+        segments = self.keeper.take_segments() if self.keeper else []
         while batch:
             with events.lock_streams(
                 *{derive_session_id(self.namespace, it.begin.key) for it, _ in batch}
             ):
-                decided = ImportBatch(self.store, self.namespace, batch)
+                decided = ImportBatch(self.store, self.namespace, batch, self.keeper)
                 try:
                     events.save(
-                        *decided.sessions.values(), keys=decided.keys, imports=[self._make_row()]
+                        *decided.sessions.values(),
+                        keys=decided.keys,
+                        imports=[self._make_row()],
+                        segments=segments,
                     )
                 except BaseException as error:
                     for session in decided.sessions.values():
@@ -212,12 +225,17 @@ class TranscriptImport:
             self.report.tool_results += decided.answered
             self.report.errors += [f"{self.report.path}:{error}" for error in decided.errors]
             return
+        if segments:
+            events.save(segments=segments)
 
     def _make_row(self) -> ImportRow:
         report = self.report
         session = next((t.begin.key for t in self.targets.values() if t.session), None)
         # A file with errors reports them at each import, so it is always read again.
         stamp = self.stamp if report.complete and not report.errors else None
+        segments = self.keeper.digests if self.keeper else b""
+        if not report.complete and len(segments) < len(self.known):
+            segments = self.known  # more of the source than this import has read by now
         return ImportRow(
             self.namespace,
             self.source,
@@ -226,6 +244,7 @@ class TranscriptImport:
             self.offset,
             report.complete,
             stamp,
+            segments,
         )
 
     def _add_note(self, step: RawEntry | UnknownEntry, refused: str | None = None) -> None:
@@ -234,7 +253,6 @@ class TranscriptImport:
             format=self.report.format or "",
             id=step.source_id,
             line=step.line,
-            follows=step.follows,
             refused=refused,
         )
         note = Block.note(step.raw, name=step.type, origin=origin)

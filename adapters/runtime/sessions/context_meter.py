@@ -6,7 +6,7 @@ from ....domain.compaction import MAIN_LINEAGE
 from ....domain.context_limit import ContextLimit, Utilization
 from ....domain.policies.scored_pruning import ScoredPruning
 from ....domain.policies.weighed_messages import WeighedMessages
-from ....domain.summaries.simple_summarizers import NOTICE_SECTION
+from ....domain.summaries.summarizer import NOTICE_SECTION
 from ...models.context_limits import resolve_limit
 from ...storage.event_log.storage_errors import translate_storage_errors
 from ..compaction.from_settings import make_compaction_request

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 from uuid import uuid4
 
-from ....domain.blocks import AnyBlock, Block, Kind, Media, Native, ToolCall
+from ....domain.blocks import AnyBlock, Block, Kind, Media, Native, ToolCall, ToolResult
 from ....domain.errors import InvalidResponseError
 from ....domain.session_events import Usage
 from ...transcripts.formats.claude_code.entries import read_claude_usage
@@ -17,7 +17,6 @@ from ...transcripts.formats.messages.message_reader import (
     MalformedPart,
     MessagePart,
     ProviderCompaction,
-    ReadBlock,
     UnknownPart,
 )
 
@@ -115,13 +114,13 @@ def _read_output(item: Any, number: int) -> Iterator[MessagePart]:
         yield MalformedPart("expected an object", item)
     elif item.get("type") == "image_generation_call" and (media := _make_image(item.get("result"))):
         native = Native(provider="openai-responses", item=_LINE.to_json(item))
-        yield ReadBlock(Block(kind=Kind.ASSISTANT, name="image", media=media, native=native), ())
+        yield Block(kind=Kind.ASSISTANT, name="image", media=media, native=native)
     else:
         pieces = list(openai_responses.read_response_parts(item, _LINE, number))
         match pieces:
-            case [ReadBlock(block=Block(native=None) as block)]:  # a message of one text
+            case [Block(native=None) as block]:  # a message of one text
                 native = Native(provider="openai-responses", item=_LINE.to_json(item))
-                yield ReadBlock(block.model_copy(update={"native": native}), ())
+                yield block.model_copy(update={"native": native})
             case _:
                 yield from pieces
 
@@ -183,8 +182,8 @@ def _make_response(
     blocks: list[AnyBlock] = []
     for item, piece in pieces:
         match piece:
-            case ReadBlock(block=block):
-                blocks.append(block.model_copy(update={"message_id": id}))
+            case Block() | ToolCall() | ToolResult():
+                blocks.append(piece.model_copy(update={"message_id": id}))
             case MalformedPart(reason=reason):
                 raise MalformedError(reason)
             case UnknownPart(item=unknown):

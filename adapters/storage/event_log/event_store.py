@@ -29,7 +29,7 @@ from .chain import Chain
 from .database_addresses import open_recorder
 from .event_mapper import EventMapper, matches_keyed_hash
 from .recorder import Recorder
-from .stored_row import AppendKey, ImportRow, StoredRow, Stream
+from .stored_row import AppendKey, ImportRow, Segment, StoredRow, Stream
 
 _K = TypeVar("_K")
 _V = TypeVar("_V")
@@ -192,6 +192,7 @@ class EventStore(Application[UUID]):
         *aggregates: Aggregate[Any] | Event | None,
         keys: Sequence[AppendKey] = (),
         imports: Sequence[ImportRow] = (),
+        segments: Sequence[Segment] = (),
         **_: Any,
     ) -> Sequence[int]:
         """Store all pending events in one transaction, or none; return notification ids.
@@ -205,13 +206,14 @@ class EventStore(Application[UUID]):
                 events.append(thing)
             elif thing is not None:
                 events += thing.collect_events()
-        if not (events or keys or imports):
+        if not (events or keys or imports or segments):
             return []
         try:
             ids = self.recorder.insert_events(
                 [self.mapper.to_stored_event(event) for event in events],
                 keys=keys,
                 imports=imports,
+                segments=segments,
                 streams=_find_opened_streams(events),
             )
         except BaseException:

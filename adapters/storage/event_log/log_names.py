@@ -7,7 +7,7 @@ from uuid import UUID
 
 from eventsourcing.persistence import OperationalError
 
-from .log_tables import BODIES, EVENTS, IMPORTS, KEYS, STREAMS, TableRows
+from .log_tables import BODIES, EVENTS, IMPORTS, KEYS, SEGMENTS, STREAMS, TableRows
 from .stored_row import Batch
 
 MAX_CACHED_SUBJECTS = 10_000
@@ -118,6 +118,8 @@ def make_table_rows(batch: Batch, names: LogNames, encode_id: Callable[[UUID], A
     if bodies:
         # Sorted, so that two appends with the same bodies do not deadlock.
         rows[BODIES] = [(*address, None, content) for address, content in sorted(bodies.items())]
+    if batch.segments:
+        rows[SEGMENTS] = sorted(dict(batch.segments).items())
     if batch.imports:
         rows[IMPORTS] = batch.imports
     if events:

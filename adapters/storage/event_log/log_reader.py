@@ -10,7 +10,7 @@ from eventsourcing.persistence import ApplicationRecorder, OperationalError
 
 from ....domain.ranges import Run
 from .log_names import LogDatastore, LogNames
-from .log_tables import EVENTS, TABLES
+from .log_tables import EVENTS, IMPORTS, TABLES
 from .stored_row import AppendKey, ImportRow, LogNotification, StoredBody, StoredRow, Stream
 
 _MAX_POSITION = 2**62
@@ -185,8 +185,17 @@ class LogReader(ApplicationRecorder):
     def select_imports(self, namespace: str, session: str) -> list[ImportRow]:
         return self._select_imports("namespace = ? AND session = ?", namespace, session)
 
+    def select_segment(self, digest: bytes) -> bytes:
+        """Return a segment of a kept source, compressed."""
+        found = self.datastore.read(
+            "SELECT content FROM source_segments WHERE digest = ?", (digest,)
+        )
+        if not found:
+            raise OperationalError(f"segment {digest.hex()} is missing from the database")
+        return cast(bytes, found[0][0])
+
     def _select_imports(self, condition: str, *values: str) -> list[ImportRow]:
-        query = "SELECT namespace, source, format, session, bytes, complete, stamp FROM imports"
+        query = f"SELECT {', '.join(TABLES[IMPORTS].columns)} FROM imports"  # noqa: S608 - our names
         query += f" WHERE {condition} ORDER BY source"
         return [ImportRow(*found) for found in self.datastore.read(query, values)]
 

@@ -19,6 +19,12 @@ EVENT_COLUMNS = """(
 ){strict}"""
 """`carried` is text, as PostgreSQL's `jsonb` refuses the escapes of NUL and of lone surrogates."""
 
+SEGMENTS_SCHEMA = """
+CREATE TABLE source_segments (
+    digest {bytes} NOT NULL UNIQUE,
+    content {bytes} NOT NULL
+){strict};
+"""
 LOG_SCHEMA = (
     """
 CREATE TABLE topics (
@@ -64,10 +70,12 @@ CREATE TABLE imports (
     bytes {integer} NOT NULL,
     complete {boolean} NOT NULL,
     stamp {text},
+    segments {bytes} NOT NULL DEFAULT {no_bytes},
     PRIMARY KEY (namespace, source)
 ){without_rowid};
 CREATE INDEX imports_by_session ON imports (namespace, session);
 """
+    + SEGMENTS_SCHEMA
 )
 
 
@@ -89,17 +97,19 @@ def _read_table(name: str, on_conflict: str = "") -> LogTable:
 STREAMS = "streams"
 KEYS = "append_keys"
 BODIES = "bodies"
+SEGMENTS = "source_segments"
 IMPORTS = "imports"
 EVENTS = "stored_events"
 TABLES = {
     STREAMS: _read_table(STREAMS),
     KEYS: _read_table(KEYS),
     BODIES: _read_table(BODIES, " ON CONFLICT DO NOTHING"),
+    SEGMENTS: _read_table(SEGMENTS, " ON CONFLICT DO NOTHING"),
     IMPORTS: _read_table(
         IMPORTS,
         " ON CONFLICT (namespace, source) DO UPDATE SET format = excluded.format,"
         " session = excluded.session, bytes = excluded.bytes, complete = excluded.complete,"
-        " stamp = excluded.stamp",
+        " stamp = excluded.stamp, segments = excluded.segments",
     ),
     EVENTS: _read_table(EVENTS),
 }

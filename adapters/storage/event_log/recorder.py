@@ -12,7 +12,15 @@ from eventsourcing.persistence import ListenNotifySubscription
 from .log_names import LogDatastore, make_table_rows
 from .log_reader import LogReader
 from .log_tables import TableRows
-from .stored_row import AppendKey, Batch, ImportRow, RecompressedBody, StoredRow, Stream
+from .stored_row import (
+    AppendKey,
+    Batch,
+    ImportRow,
+    RecompressedBody,
+    Segment,
+    StoredRow,
+    Stream,
+)
 
 _POLL_SECONDS = 0.005
 TASK_TABLE = "CREATE TABLE IF NOT EXISTS chores (name text PRIMARY KEY, record text NOT NULL)"
@@ -56,13 +64,14 @@ class Recorder(LogReader):
         keys: Sequence[AppendKey] = (),
         streams: Sequence[Stream] = (),
         imports: Sequence[ImportRow] = (),
+        segments: Sequence[Segment] = (),
         **_: Any,
     ) -> Sequence[int]:
         """Store everything in one transaction, or nothing; return the notification ids.
 
         Raises IntegrityError if a position, a key or a stream's name is taken.
         """
-        batch = Batch(list(stored_events), list(keys), list(streams), list(imports))
+        batch = Batch(list(stored_events), list(keys), list(streams), list(imports), list(segments))
         ids = self.insert_rows(make_table_rows(batch, self.names, self.encode_id))
         self._wake_subscriptions()
         return ids

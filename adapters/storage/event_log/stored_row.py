@@ -53,6 +53,10 @@ class Stream(NamedTuple):
     lineage: str | None
 
 
+SegmentDigests = bytes
+"""The digests of segments, one after the other."""
+
+
 class ImportRow(NamedTuple):
     namespace: str
     source: str
@@ -63,6 +67,15 @@ class ImportRow(NamedTuple):
     complete: bool
     stamp: str | None = None
     """The file's stamp, to detect changes; None forces the file to be read again."""
+    segments: SegmentDigests = b""
+    """The segments that hold the file's bytes; empty if they are not kept."""
+
+
+class Segment(NamedTuple):
+    """A part of a source file as it was read, compressed; equal parts are stored once."""
+
+    digest: bytes
+    content: bytes
 
 
 class StoredBody(NamedTuple):
@@ -87,6 +100,7 @@ class Batch:
     keys: list[AppendKey] = field(default_factory=list)
     streams: list[Stream] = field(default_factory=list)
     imports: list[ImportRow] = field(default_factory=list)
+    segments: list[Segment] = field(default_factory=list)
 
 
 @dataclass(frozen=True)

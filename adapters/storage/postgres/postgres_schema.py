@@ -7,7 +7,7 @@ from psycopg.sql import SQL, Identifier
 
 from ....domain.errors import StorageError
 from ..event_log.addresses import PostgresAddress
-from ..event_log.log_tables import LOG_SCHEMA
+from ..event_log.log_tables import LOG_SCHEMA, SEGMENTS_SCHEMA
 
 MIN_SERVER_VERSION = 13
 """The first version with `pg_current_snapshot`."""
@@ -18,6 +18,7 @@ POSTGRES_TYPES = {
     "boolean": "boolean",
     "text": 'text COLLATE "C"',
     "bytes": "bytea",
+    "no_bytes": "''",
     "uuid": "uuid",
     # No foreign keys to topics and subjects: checking them would lock the same few rows in every
     # append, and concurrent writers would create a multixact for each. Triggers keep these rows.
@@ -44,7 +45,11 @@ INSERT INTO cutbank_format VALUES (1);
 """
 )
 
-POSTGRES_MIGRATIONS: tuple[str, ...] = ("ALTER TABLE imports ADD COLUMN stamp text",)
+POSTGRES_MIGRATIONS: tuple[str, ...] = (
+    "ALTER TABLE imports ADD COLUMN stamp text",
+    "ALTER TABLE imports ADD COLUMN segments bytea NOT NULL DEFAULT '';"
+    + SEGMENTS_SCHEMA.format_map(POSTGRES_TYPES),
+)
 """Script i migrates from version i + 1 to i + 2; a released script never changes."""
 
 

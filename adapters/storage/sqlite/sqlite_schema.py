@@ -4,7 +4,7 @@ import sqlite3
 from collections.abc import Callable
 
 from ....domain.errors import StorageError
-from ..event_log.log_tables import EVENT_COLUMNS, LOG_SCHEMA
+from ..event_log.log_tables import EVENT_COLUMNS, LOG_SCHEMA, SEGMENTS_SCHEMA
 from .database_file import IDENTITY_TABLE, immediate_transaction
 
 LOG_APPLICATION_ID = 0x63757462
@@ -19,6 +19,7 @@ _TYPES = {
     "boolean": "INTEGER",
     "text": "TEXT",
     "bytes": "BLOB",
+    "no_bytes": "x''",
     "uuid": "BLOB",
     "of_topics": " REFERENCES topics (id)",
     "of_subjects": " REFERENCES subjects (id)",
@@ -49,8 +50,13 @@ As nothing is ever deleted, no notification id is reused without it either.
 STAMPED_IMPORTS = "ALTER TABLE imports ADD COLUMN stamp TEXT;"
 """The stamp of an imported file, for the next import to detect changes."""
 
+KEPT_SOURCES = f"""
+ALTER TABLE imports ADD COLUMN segments BLOB NOT NULL DEFAULT x'';
+{SEGMENTS_SCHEMA.format_map(_TYPES)}"""
+"""The bytes of imported files."""
 
-SQLITE_MIGRATIONS = (WITHOUT_AUTOINCREMENT, IDENTITY_TABLE, STAMPED_IMPORTS)
+
+SQLITE_MIGRATIONS = (WITHOUT_AUTOINCREMENT, IDENTITY_TABLE, STAMPED_IMPORTS, KEPT_SOURCES)
 """Script i migrates from version i + 1 to i + 2; a released script never changes."""
 
 SCHEMA_VERSION = len(SQLITE_MIGRATIONS) + 1

@@ -20,21 +20,19 @@ from .fields import (
 )
 from .format import make_document_format
 from .json_lines import SourceLine
-from .messages.message_file_reader import SessionKeys, read_body_steps, read_messages
-from .messages.message_file_writer import encode_messages, restore_original
+from .messages.message_file_reader import SessionKeys, read_body, read_messages
+from .messages.message_file_writer import encode_messages, read_source_messages
 from .messages.message_reader import (
     Dialect,
     MalformedPart,
     MessagePart,
     MessageReader,
-    ReadBlock,
     UnknownPart,
-    make_text_part,
+    make_text_block,
     read_content_parts,
     read_texts,
 )
 from .outgoing import OutgoingMessage, OutgoingSession, get_block_time, group_outgoing_messages
-from .placeholders import JsonPath, Placeholder
 from .steps import EntryEnd, ImportStep, SessionStart
 from .summary_mark import SUMMARY_MARK, is_imported_summary, make_marked_text
 
@@ -57,7 +55,7 @@ def _read_trajectory(document: SourceLine, stem: str) -> Iterator[ImportStep]:
     key = named if isinstance(named, str) else SessionKeys(stem).make_key(steps, document)
     yield SessionStart(key)
     conversation = MessageReader(ATIF_DIALECT, FORMAT_NAME, document, is_on_a_line=False)
-    yield from read_body_steps(conversation, body, [(STEPS_FIELD, steps)])
+    yield read_body(conversation, body)
     yield EntryEnd("imported", 0)
     yield from read_messages(conversation, steps, 0)
 
@@ -70,8 +68,7 @@ def read_step_parts(step: JsonDict, line: SourceLine, _number: int) -> Iterator[
             yield from _read_content(step, Kind.USER)
         case "agent":
             if thought := get_field(step, "reasoning_content", str):
-                hole = Placeholder(("reasoning_content",))
-                yield ReadBlock(Block.thinking(thought), (hole,))
+                yield Block.thinking(thought)
             yield from _read_content(step, Kind.ASSISTANT)
             yield from _read_each(step, "tool_calls", partial(_read_call, line))
         case unknown:
@@ -82,12 +79,12 @@ def read_step_parts(step: JsonDict, line: SourceLine, _number: int) -> Iterator[
 
 
 def _read_content(step: JsonDict, kind: Kind) -> Iterator[MessagePart]:
-    def read(at: JsonPath, item: Any) -> MessagePart:
+    def read(item: Any) -> MessagePart:
         match require_type(item):
             case "text":
-                return make_text_part(at, item, kind)
+                return make_text_block(item, kind)
             case "image":
-                return ReadBlock(Block(kind=Kind.IMAGE, media=_read_image(item)), ())
+                return Block(kind=Kind.IMAGE, media=_read_image(item))
             case unknown:
                 return UnknownPart(f"content/{unknown}", item)
 
@@ -97,56 +94,46 @@ def _read_content(step: JsonDict, kind: Kind) -> Iterator[MessagePart]:
 def _read_each(
     owner: JsonDict,
     field: str,
-    read: Callable[[JsonDict, int], MessagePart | None],
+    read: Callable[[JsonDict], MessagePart | None],
     within: str = "",
 ) -> Iterator[MessagePart]:
-    """Yield the parts of a list's objects, each read from the object and its index."""
+    """Yield the parts of a list's objects."""
     for index, item in enumerate(get_field(owner, field, list) or []):
         try:
-            part = read(require_object(item), index)
+            part = read(require_object(item))
         except MalformedError as error:
             part = MalformedPart(f"{within}{field}[{index}]: {error}", item)
         if part:
             yield part
 
 
-def _read_call(line: SourceLine, item: JsonDict, index: int) -> MessagePart:
-    call = ToolCall(
+def _read_call(line: SourceLine, item: JsonDict) -> MessagePart:
+    return ToolCall(
         tool_call_id=require_name(item, "tool_call_id"),
         name=require_field(item, "function_name", str),
         arguments=line.to_json(require_field(item, "arguments", dict)),
     )
-    return ReadBlock(call, (Placeholder(("tool_calls", index, "arguments"), "json"),))
 
 
-def _read_result(item: JsonDict, index: int) -> ReadBlock | None:
+def _read_result(item: JsonDict) -> MessagePart | None:
     """Return a result; one that answers no call is a message of the program."""
-    at: JsonPath = ("observation", "results", index, "content")
     id, content = get_field(item, "source_call_id", str), item.get("content")
     if isinstance(content, str):
-        holes: tuple[Placeholder, ...] = (Placeholder(at),)
         if id:
-            return ReadBlock(ToolResult(tool_call_id=id, content=content), holes)
-        said = Block.developer(content, name="observation")
-        return ReadBlock(said, holes) if content else None
-    parts = [_read_answer(place, part) for place, part in read_texts(item, "content")]
-    holes = tuple(
-        Placeholder((*at, place, "text"), part=place)
-        for place, part in enumerate(parts)
-        if isinstance(part, Text)
-    )
-    result = ToolResult(tool_call_id=id, content=tuple(parts) or "") if id else None
-    return ReadBlock(result, holes) if result else None
+            return ToolResult(tool_call_id=id, content=content)
+        return Block.developer(content, name="observation") if content else None
+    parts = [_read_answer(at, part) for at, part in enumerate(read_texts(item, "content"))]
+    return ToolResult(tool_call_id=id, content=tuple(parts) or "") if id else None
 
 
-def _read_answer(at: JsonPath, item: Any) -> Text | Media:
+def _read_answer(at: int, item: Any) -> Text | Media:
     match require_type(item):
         case "text":
             return Text(text=require_field(item, "text", str))
         case "image":
             return _read_image(item)
         case unknown:
-            raise MalformedError(f"content{list(at[1:])}: unknown type {unknown}")
+            raise MalformedError(f"content[{at}]: unknown type {unknown}")
 
 
 def _read_image(item: JsonDict) -> Media:
@@ -192,7 +179,7 @@ ATIF_VERSION = "ATIF-v1.6"
 
 def write(outgoing: OutgoingSession) -> Iterator[bytes]:
     """Yield the original trajectory, or one built from the session's messages."""
-    came = restore_original(outgoing, ATIF_DIALECT, FORMAT_NAME)
+    came = read_source_messages(outgoing, ATIF_DIALECT)
     if came is not None:
         yield from encode_messages(*came)
         return

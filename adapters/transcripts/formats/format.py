@@ -34,9 +34,9 @@ class Format:
     begin_reading: Callable[[TranscriptSource], LineReader] | None = None
     """For a line format, which can be followed while it is written."""
     write: Callable[[OutgoingSession], Iterator[bytes]] | None = None
-    """Writes one session as a file, in pieces; None if the format is read-only."""
-    write_folder: Callable[[OutgoingSession], Iterator[tuple[str, bytes]]] | None = None
-    """Writes one session as a folder: each file's relative path, with `/`, and its bytes."""
+    """Writes any session as a file, in pieces; without it, sessions are exported as they came."""
+    is_folder: bool = False
+    """Whether a transcript is a folder of files."""
     suffix: str = ".jsonl"
     home_patterns: tuple[str, ...] = ()
     """Where the agent keeps its transcripts, as glob patterns: `~/.agent/sessions`."""
@@ -47,7 +47,7 @@ def make_line_read(
 ) -> Callable[[TranscriptSource], Iterator[ImportStep]]:
     def read(source: TranscriptSource) -> Iterator[ImportStep]:
         reader = begin_reading(source)
-        for line in source.read_lines():
+        for line in source.read_lines(source.keep):
             yield from reader.read(line)
         yield from reader.close(final=True)
 
@@ -59,7 +59,7 @@ def make_document_format(
     description: str,
     fits: Callable[[Any], bool],
     read_document: Callable[[SourceLine, str], Iterator[ImportStep]],
-    write: Callable[[OutgoingSession], Iterator[bytes]],
+    write: Callable[[OutgoingSession], Iterator[bytes]] | None = None,
     *,
     suffix: str = ".json",
     home_patterns: tuple[str, ...] = (),

@@ -2,7 +2,7 @@
 
 import json
 from codecs import BOM_UTF8
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import blake2b
@@ -70,14 +70,28 @@ class SourceLine:
             return None
 
 
-def read_lines_of(path: Path, longest: int = MAX_LINE_BYTES) -> Iterator[SourceLine]:
-    """Yield each line that is not blank. Memory use is bounded by one line of at most `longest`."""
+KeepLine = Callable[[int, bytes], None]
+"""Keeps the bytes of a line, or more bytes of the same line."""
+
+
+def read_lines_of(
+    path: Path, longest: int = MAX_LINE_BYTES, keep: KeepLine | None = None
+) -> Iterator[SourceLine]:
+    """Yield each line that is not blank. Memory use is bounded by one line of at most `longest`.
+
+    `keep` is called with the bytes of every line, before the line is yielded.
+    """
     number = end = 0
     with path.open("rb") as file:
         while raw := file.readline(longest + 1):
             number, start, end = number + 1, end, end + len(raw)
+            if keep:
+                keep(number, raw)
             if len(raw) > longest and not raw.endswith(b"\n"):
-                end += _skip_line(file)
+                for chunk in _read_rest(file):
+                    end += len(chunk)
+                    if keep:
+                        keep(number, chunk)
                 yield SourceLine(number, end, problem=f"longer than {longest:,} bytes")
                 continue
             body = raw.removeprefix(BOM_UTF8).strip() if number == 1 else raw.strip()
@@ -126,13 +140,12 @@ def _parse_slowly(text: str) -> Any:
     return value
 
 
-def _skip_line(file: BinaryIO) -> int:
-    skipped = 0
+def _read_rest(file: BinaryIO) -> Iterator[bytes]:
+    """Yield the rest of a line in pieces."""
     while chunk := file.readline(_CHUNK):
-        skipped += len(chunk)
+        yield chunk
         if chunk.endswith(b"\n"):
             break
-    return skipped
 
 
 def encode_document(value: Any) -> bytes:

@@ -28,11 +28,6 @@ def require_base64(text: str, within: str = "") -> bytes:
     return data
 
 
-def is_base64_of(media: Media, text: str) -> bool:
-    """Return whether encoding the bytes gives this text; base64 has several spellings."""
-    return bool(media.data) and bytes_to_base64(media.data) == text
-
-
 def media_kind_of(mime: str) -> MediaKind:
     return "image" if mime.startswith("image/") else "document"
 
@@ -42,11 +37,6 @@ def make_media_address(media: Media) -> str:
     if media.url is not None and not media.data:
         return media.url
     return f"data:{media.mime};base64,{bytes_to_base64(media.data)}"
-
-
-def encode_media(media: Media, form: str) -> str:
-    """Encode bytes as `base64`, or as an `address`."""
-    return bytes_to_base64(media.data) if form == "base64" else make_media_address(media)
 
 
 def split_data_url(address: str) -> tuple[str, str] | None:

@@ -1,40 +1,26 @@
-"""Reads and writes mini-SWE-agent trajectories: one object, or in older versions a bare list."""
+"""Reads mini-SWE-agent trajectories: one object, or in older versions a bare list."""
 
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from ....domain.blocks import Kind, ToolCall, ToolResult
-from ....domain.messages import Role
+from ....domain.blocks import Kind, ToolCall
 from .chat_content import (
     ChatReader,
-    TrajectoryWriter,
     add_thoughts,
     add_tool_calls,
-    find_chat_summary,
-    make_answer_content,
-    make_call_items,
-    make_chat_content,
-    make_shell_command,
-    make_thought_fields,
     make_trajectory_key,
-    read_chat_messages,
     read_contents,
-    read_surrounding,
 )
 from .entry_steps import EntryBlocks, EntryLocation
-from .fields import JsonDict, drop_fields, find_text, get_field, require_field, require_name
+from .fields import JsonDict, find_text, get_field, require_field, require_name
 from .format import make_document_format
-from .json_lines import SourceLine, encode_document
-from .openhands.call_usage import as_number, make_usage_report, read_openhands_usage
-from .outgoing import OutgoingCall, OutgoingMessage, OutgoingSession
-from .steps import ImportStep, RawEntry, ReportedCall, SessionStart, UnknownEntry
+from .json_lines import SourceLine
+from .openhands.call_usage import as_number, read_openhands_usage
+from .steps import ImportStep, ReportedCall, SessionStart
 
 FORMAT_NAME = "mini-swe-agent"
-MINI_SWE_AGENT_ENTRY = "trajectory"
-AUTHOR_FIELD = "by"
-"""The field of `extra` that names the author in a user's role, written by cutbank."""
 _SHELL_TOOL = "bash"
 _FENCED_COMMAND = re.compile(
     r"^```(?:mswea_bash_command|bash)\s*\n(.*?)\n?^```", re.DOTALL | re.MULTILINE
@@ -69,45 +55,41 @@ def _is_trajectory(value: Any) -> bool:
 
 
 def _read_trajectory(document: SourceLine, stem: str) -> Iterator[ImportStep]:
-    """Yield the messages one by one, then the fields around them."""
     value = document.value
     messages, around = (value, {}) if isinstance(value, list) else (value["messages"], value)
     named = [around.get("instance_id")]
     title = find_text(around, "instance_id") or stem
     yield SessionStart(make_trajectory_key(FORMAT_NAME, named, messages, document), title)
     model = find_text(around, "info", "config", "model", "model_name")
-    reader = _MessageReader(FORMAT_NAME, document, model=model)
-    yield from read_chat_messages(messages, document, reader.read, "messages")
-    if isinstance(value, dict):
-        yield from read_surrounding(drop_fields(value, "messages"), document, MINI_SWE_AGENT_ENTRY)
+    yield from _MessageReader(FORMAT_NAME, document, "messages", model=model).read_all(messages)
 
 
 @dataclass(slots=True)
 class _MessageReader(ChatReader):
     model: str | None = None
 
-    def read(self, message: JsonDict, number: int, key: str, raw: str) -> list[ImportStep]:
+    def read(self, message: JsonDict, number: int, key: str) -> list[ImportStep]:
         extra = get_field(message, "extra", dict) or {}
         time = as_number(extra.get("timestamp"))
         told = self.line.to_json(extra["timestamp"]) if time is not None else None
         whence = EntryLocation(FORMAT_NAME, key, self.line, number, None, told)
         match require_field(message, "role", str):
             case "system":
-                return self.read_system(message, whence, raw)
+                return self.read_system(message, whence)
             case "assistant":
-                return self._read_assistant(message, extra, whence, raw)
+                return self._read_assistant(message, extra, whence)
             case "user":
-                return self._read_user(message, extra, whence, raw)
+                return self._read_user(message, extra, whence)
             case "tool":
                 call = require_name(message, "tool_call_id")
                 return self._read_answer(message, call, extra, whence)
             case "exit":
-                return [RawEntry(key, "exit", raw, line=number)]
-            case role:
-                return [UnknownEntry(key, f"messages/{role}", raw, number)]
+                return [self.keep_raw(message, whence)]
+            case _:
+                return [self.keep_unknown(message, whence)]
 
     def _read_assistant(
-        self, message: JsonDict, extra: JsonDict, whence: EntryLocation, raw: str
+        self, message: JsonDict, extra: JsonDict, whence: EntryLocation
     ) -> list[ImportStep]:
         pieces = EntryBlocks()
         add_thoughts(pieces, message, self.line)
@@ -119,7 +101,7 @@ class _MessageReader(ChatReader):
             pieces.add(ToolCall(tool_call_id=call, name=_SHELL_TOOL, arguments=arguments))
         self.open_calls = pieces.call_ids
         call_id = find_text(extra, "response", "id") or f"message-{whence.number}"
-        steps = self.append(pieces, message, whence, raw, call_id)
+        steps = self.append(pieces, message, whence, call_id)
         response = extra.get("response")
         told = response if isinstance(response, dict) else {}
         if pieces.blocks and (told or extra.get("cost") is not None):
@@ -127,30 +109,21 @@ class _MessageReader(ChatReader):
         return steps
 
     def _read_user(
-        self, message: JsonDict, extra: JsonDict, whence: EntryLocation, raw: str
+        self, message: JsonDict, extra: JsonDict, whence: EntryLocation
     ) -> list[ImportStep]:
-        by = extra.get(AUTHOR_FIELD)
         is_interrupt = isinstance(extra.get("interrupt_type"), str)
-        found = find_chat_summary(message)
-        if found and self.has_messages:
-            return self.compact(found, message, whence, raw)
         # Only a user's message answers a call that was found in the text.
         is_asked = bool(self.open_calls) and self.open_calls[0].startswith("call-")
-        if is_asked and by is None and not found and not is_interrupt:
+        if is_asked and not is_interrupt:
             return self._read_answer(message, self.open_calls[0], extra, whence)
         pieces = EntryBlocks()
-        is_developer = bool(found) or by == "developer" or is_interrupt
-        pieces.add_parts(Kind.DEVELOPER if is_developer else Kind.USER, read_contents(message))
-        if found:
-            pieces.mark_as_summary(found)
-        return self.append(pieces, message, whence, raw)
+        pieces.add_parts(Kind.DEVELOPER if is_interrupt else Kind.USER, read_contents(message))
+        return self.append(pieces, message, whence)
 
     def _read_answer(
         self, message: JsonDict, call: str, extra: JsonDict, whence: EntryLocation
     ) -> list[ImportStep]:
-        steps = self.answer(message, call, whence, is_error=bool(extra.get("exception_info")))
-        self.has_messages = True
-        return steps
+        return self.answer(message, call, whence, is_error=bool(extra.get("exception_info")))
 
     def _report_call(
         self, response: JsonDict, extra: JsonDict, call_id: str, whence: EntryLocation
@@ -183,81 +156,10 @@ def _find_command(pieces: EntryBlocks, message: JsonDict) -> str | None:
     return found[0] if len(found) == 1 else None
 
 
-def write(outgoing: OutgoingSession) -> Iterator[bytes]:
-    """Yield the trajectory as one document, or as a list if it was one."""
-    run = _MessageWriter(outgoing, FORMAT_NAME, MINI_SWE_AGENT_ENTRY)
-    run.fill()
-    if run.around is None and run.has_own_messages and not run.has_new_messages:
-        yield encode_document(run.messages)
-        return
-    around = run.around if run.around is not None else _make_info(outgoing)
-    yield encode_document({**around, "messages": run.messages})
-
-
-class _MessageWriter(TrajectoryWriter):
-    def make_message(self, role: str, content: str | list[JsonDict]) -> JsonDict:
-        if role == "system":
-            return {"role": "system", "content": content}
-        return {"role": "user", "content": content, "extra": {AUTHOR_FIELD: role}}
-
-    def add_message(self, message: OutgoingMessage) -> None:
-        match message.role:
-            case Role.ASSISTANT:
-                self.messages.append(self._make_assistant(message))
-            case Role.TOOL_RESULT:
-                self.messages += [self._make_answer(block) for block in message.blocks]
-            case role:
-                content = make_chat_content(message.blocks, self.outgoing)
-                self.messages.append(self.make_message(role.value, content))
-
-    def _make_assistant(self, message: OutgoingMessage) -> JsonDict:
-        blocks = message.blocks
-        said: JsonDict = {"role": "assistant", "content": make_chat_content(blocks, self.outgoing)}
-        if calls := make_call_items(blocks):
-            said["tool_calls"] = calls
-        actions = [
-            {"command": make_shell_command(block), "tool_call_id": block.tool_call_id}
-            for block in blocks
-            if isinstance(block, ToolCall)
-        ]
-        extra: JsonDict = {"actions": actions}
-        if called := message.call:
-            response: JsonDict = {"id": called.call_id, "model": called.model}
-            if called.stop_reason:
-                response["choices"] = [{"index": 0, "finish_reason": called.stop_reason}]
-            if called.usage:
-                response["usage"] = make_usage_report(called.usage)
-            extra |= {"response": response, "cost": called.cost_usd or 0.0}
-        return said | make_thought_fields(blocks, self.outgoing) | {"extra": extra}
-
-    def _make_answer(self, block: Any) -> JsonDict:
-        assert isinstance(block, ToolResult), "a message of a tool"
-        content = make_answer_content(block, self.outgoing)
-        code, problem = (-1, "the tool failed") if block.is_error else (0, "")
-        extra = {"raw_output": block.text, "returncode": code, "exception_info": problem}
-        answer = {"role": "tool", "tool_call_id": block.tool_call_id, "content": content}
-        return answer | {"extra": extra}
-
-
-def _make_info(outgoing: OutgoingSession) -> JsonDict:
-    calls = [part.call for part in outgoing.read_parts() if isinstance(part, OutgoingCall)]
-    cost = sum(call.cost_usd or 0.0 for call in calls)
-    return {
-        "info": {
-            "model_stats": {"instance_cost": cost, "api_calls": len(calls)},
-            "config": {"model": {"model_name": outgoing.model or "unknown"}},
-            "exit_status": None,
-            "submission": None,
-        },
-        "trajectory_format": "mini-swe-agent-1.1",
-    }
-
-
 FORMAT = make_document_format(
     FORMAT_NAME,
     "trajectories of mini-SWE-agent",
     _is_trajectory,
     _read_trajectory,
-    write,
     suffix=".traj.json",
 )

@@ -1,17 +1,16 @@
 """Defines the input of a format's writer: a session as parts, messages and own entries."""
 
-import json
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import NAMESPACE_URL, UUID, uuid5
 
-from pydantic import JsonValue, ValidationError
+from pydantic import JsonValue
 
-from ....domain.blocks import UNSENT_KINDS, AnyBlock, Block, Kind, ToolCall, ToolResult
+from ....domain.blocks import UNSENT_KINDS, AnyBlock, Kind, ToolCall
 from ....domain.compaction import RECORDED_LINEAGE
 from ....domain.compaction_events import CompactBoundary, Summary
 from ....domain.event import parse_source_time
@@ -19,7 +18,6 @@ from ....domain.messages import Role
 from ....domain.session_events import Fork, ModelCalled, Parent
 from ....projections.history_view import HistoryView
 from .json_lines import parse_line
-from .placeholders import fill_entry
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +28,9 @@ class OutgoingBlock:
     """The time of recording; `block.origin.time` is the source's time, in its notation."""
     block: AnyBlock
     is_retracted: bool = False
-    """Whether it was retracted since, and is in no view."""
+    """Whether it was retracted, by its source or since its import, and is in no view."""
+    is_removed: bool = False
+    """Whether it was retracted since its import."""
     is_cancelled_result: bool = False
     """Whether cutbank made this result for a call that will never be answered."""
 
@@ -73,6 +73,49 @@ class OutgoingMessage:
         return [one.block for one in self.outgoing_blocks]
 
 
+LineNumber = tuple[int, int]
+"""The number of a file among a session's sources, and of a line in it."""
+
+
+@dataclass(frozen=True, slots=True)
+class KeptSource:
+    """The files that a session was imported from, as they were read."""
+
+    files: Mapping[str, int]
+    """The file of each segment, by the segment's digest."""
+    read_files: Callable[[], Iterator[Iterator[bytes]]]
+    """Returns the pieces of each file."""
+
+    def read_whole(self) -> bytes:
+        return b"".join(piece for pieces in self.read_files() for piece in pieces)
+
+    def read_lines(self) -> Iterator[tuple[LineNumber, bytes]]:
+        """Yield each line with its line end; the last one of a file may have none."""
+        for file, pieces in enumerate(self.read_files()):
+            rest, number = b"", 0
+            for piece in pieces:
+                *whole, rest = (rest + piece).split(b"\n")
+                for line in whole:
+                    number += 1
+                    yield (file, number), line + b"\n"
+            if rest:
+                yield (file, number + 1), rest
+
+    def find_lines(
+        self, outgoing: "OutgoingSession"
+    ) -> Iterator[tuple[LineNumber | None, OutgoingPart]]:
+        """Yield each part of the log, with the line that it came from."""
+        file = 0
+        for part in outgoing.read_parts():
+            origin = part.block.origin if isinstance(part, OutgoingBlock) else None
+            if origin is None or origin.format != outgoing.source or origin.line is None:
+                yield None, part
+                continue
+            # A segment that a later import replaced by a longer one is of the same file.
+            file = self.files.get(origin.segment or "", file)
+            yield (file, origin.line), part
+
+
 @dataclass
 class OutgoingSession:
     """A session to export: all of its log, or a compacted view of it."""
@@ -95,6 +138,10 @@ class OutgoingSession:
     """The forks of this session from the same import, without what they share."""
     fork: Fork | None = None
     """Where it left another session, if it is a fork."""
+    has_new_request: bool = False
+    """Whether the system prompt, the tools or the settings were set since the import."""
+    kept_source: KeptSource | None = None
+    """Its source, if the session is written in the format that it came in."""
     losses: Counter[str] = field(default_factory=Counter)
 
     def count_loss(self, what: str, count: int = 1) -> None:
@@ -155,80 +202,94 @@ def group_outgoing_messages(
     yield from let_go()
 
 
+class OwnBlock(NamedTuple):
+    """What a writer needs of a block that came from the line that it writes."""
+
+    position: int
+    is_retracted: bool
+    is_removed: bool
+    """Whether it was retracted since the import, and not by the source."""
+    tool_call_id: str | None
+    """The id of the call, if it is one."""
+    is_note: bool
+    """Whether it is kept for the record only, and no model was sent it."""
+
+
+def make_own_block(part: OutgoingBlock) -> OwnBlock:
+    block = part.block
+    call = block.tool_call_id if isinstance(block, ToolCall) else None
+    is_note = block.kind is Kind.NOTE
+    return OwnBlock(part.position, part.is_retracted, part.is_removed, call, is_note)
+
+
 @dataclass(frozen=True, slots=True)
-class OutgoingEntry:
-    """An entry of a session's own source, to be restored."""
+class SourceEntry:
+    """A line of the session's own source, and the blocks that were read from it."""
 
-    remainder: dict[str, Any] | None
-    """The remainder without what blocks hold; None if the entry was kept raw."""
-    raw: str | None
-    """The whole entry, if it has no blocks."""
-    outgoing_blocks: tuple[OutgoingBlock, ...]
+    raw: bytes
+    """With its line end, if it has one."""
+    own_blocks: tuple[OwnBlock, ...]
+    line: LineNumber
+
+    @property
+    def value(self) -> Any:
+        """The line's JSON value; None if it has none."""
+        return parse_line(self.raw.strip()).value
 
 
-def group_outgoing_entries(
-    parts: Iterator[OutgoingPart], own: str
-) -> Iterator[OutgoingEntry | OutgoingBlock | OutgoingCall | OutgoingCompaction]:
-    """Yield the parts from the format `own` as its entries; yield the others one by one.
+def merge_with_source(
+    outgoing: OutgoingSession,
+) -> Iterator[SourceEntry | OutgoingBlock | OutgoingCall | OutgoingCompaction]:
+    """Yield the lines of the session's kept source, and at their places what was added since.
 
-    Blocks of one entry share `origin.line` and `origin.id`; the first has the remainder in
-    `origin.entry`. A note with an origin and without a remainder is an entry that was kept raw.
-    Refused blocks that were kept as notes are restored.
+    Without a kept source, yield all parts. Calls and compactions of the source are in its lines.
     """
-    rest: dict[str, Any] | None = None
-    pieces: list[OutgoingBlock] = []
-
-    def let_go() -> Iterator[OutgoingEntry]:
-        if pieces:
-            yield OutgoingEntry(rest, None, tuple(pieces))
-        pieces.clear()
-
-    for part in parts:
-        if not isinstance(part, OutgoingBlock):
-            # A call is recorded between the entries of one message; a compaction is not.
-            if isinstance(part, OutgoingCompaction):
-                yield from let_go()
+    source = outgoing.kept_source
+    if source is None:
+        yield from outgoing.read_parts()
+        return
+    own: dict[LineNumber, list[OwnBlock]] = {}
+    for line, part in source.find_lines(outgoing):
+        if line and isinstance(part, OutgoingBlock):
+            own.setdefault(line, []).append(make_own_block(part))
+    lines = (SourceEntry(raw, tuple(own.get(line, ())), line) for line, raw in source.read_lines())
+    following = next(lines, None)
+    reached = (0, 0)
+    for line, part in source.find_lines(outgoing):
+        if line:
+            reached = max(reached, line)
+        elif is_added(outgoing, part):
+            # What no block came from was there before the next line that has one.
+            while following and (following.line <= reached or not following.own_blocks):
+                yield following
+                following = next(lines, None)
             yield part
-            continue
-        if part.is_cancelled_result:
-            continue
-        origin = part.block.origin
-        if origin is None or origin.format != own:
-            yield from let_go()
-            yield part
-        elif origin.entry is not None:
-            yield from let_go()
-            rest = json.loads(origin.entry)
-            pieces.append(_restore_refused(part))
-        elif pieces and _entry_location(part) == _entry_location(pieces[0]):
-            pieces.append(_restore_refused(part))
-        else:
-            yield from let_go()
-            yield OutgoingEntry(None, part.block.text, (part,))
-    yield from let_go()
+    if following:
+        yield following
+        yield from lines
 
 
-def _entry_location(said: OutgoingBlock) -> tuple[int | None, str | None] | None:
-    origin = said.block.origin
-    return (origin.line, origin.id) if origin else None
+def is_added(outgoing: OutgoingSession, part: OutgoingPart) -> bool:
+    """Return whether a part was added to an imported session since its import."""
+    match part:
+        case OutgoingBlock(block=block, is_cancelled_result=is_cancelled):
+            return not is_cancelled and (
+                block.origin is None or block.origin.format != outgoing.source
+            )
+        case OutgoingCall(call=call):
+            return call.lineage != RECORDED_LINEAGE
+        case OutgoingCompaction(boundary=boundary):
+            return boundary.policy != RECORDED_LINEAGE
 
 
-def _restore_refused(said: OutgoingBlock) -> OutgoingBlock:
-    """Restore a tool call or result that was refused and kept as a note."""
-    block = said.block
-    if not isinstance(block, Block) or block.kind is not Kind.NOTE or not block.origin:
-        return said
-    kind = _REFUSED_BLOCKS.get(block.name or "")
-    try:
-        return replace(said, block=kind.model_validate_json(block.text)) if kind else said
-    except ValidationError:
-        return said  # an own item with the same name
+def is_as_imported(outgoing: OutgoingSession) -> bool:
+    """Return whether nothing was added to the session, set or retracted since its import."""
+    return not outgoing.has_new_request and not any(
+        is_added(outgoing, part) or (isinstance(part, OutgoingBlock) and part.is_removed)
+        for part in outgoing.read_parts()
+    )
 
 
-_REFUSED_BLOCKS: dict[str, type[ToolCall | ToolResult]] = {
-    "tool_call": ToolCall,
-    "tool_result": ToolResult,
-}
 _ROLES = {
     Kind.TOOL_RESULT: Role.TOOL_RESULT,
     Kind.DEVELOPER: Role.DEVELOPER,
@@ -273,79 +334,3 @@ def to_milliseconds(moment: datetime) -> int:
 def to_iso(moment: datetime) -> str:
     """Format as ISO 8601 with milliseconds, in UTC."""
     return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-
-
-REFUSED_ENTRY = "refused"
-"""The name of notes that hold what a reader could not read."""
-
-
-def group_own_entries(
-    outgoing: OutgoingSession, own: str, *, with_refused: bool = False
-) -> Iterator[OutgoingEntry | OutgoingMessage | OutgoingCompaction]:
-    """Yield the source's own entries, and messages for everything else.
-
-    Calls and compactions of the source are among its entries. Refused entries are included only
-    `with_refused`: some agents cannot resume with entries that they cannot read. A view is all
-    messages, since it may keep only a part of an entry.
-    """
-    if outgoing.is_view or outgoing.source != own:
-        yield from group_outgoing_messages(outgoing.read_parts())
-        return
-    loose: list[OutgoingPart] = []
-    for part in group_outgoing_entries(outgoing.read_parts(), own):
-        if isinstance(part, OutgoingCompaction) and part.boundary.policy == RECORDED_LINEAGE:
-            continue
-        if not isinstance(part, OutgoingEntry):
-            loose.append(part)
-        elif part.remainder is None and part.outgoing_blocks[0].block.kind is not Kind.NOTE:
-            loose += part.outgoing_blocks
-        elif is_partial_note(part):
-            pass  # the entry itself holds it
-        elif read_entry_type(part) == REFUSED_ENTRY and not (
-            with_refused and is_json(part.raw or "")
-        ):
-            outgoing.count_loss("entries that were refused")
-        else:
-            yield from group_outgoing_messages(iter(loose))
-            loose.clear()
-            yield part
-    yield from group_outgoing_messages(iter(loose))
-
-
-def is_partial_note(entry: OutgoingEntry) -> bool:
-    """Return whether it is a note about an unreadable part of another entry."""
-    origin = entry.outgoing_blocks[0].block.origin
-    return read_entry_type(entry) == REFUSED_ENTRY and (origin is None or origin.line is None)
-
-
-def is_json(text: str) -> bool:
-    """Return whether a raw text is JSON: an unreadable line may be anything."""
-    return parse_line(text.encode()).problem is None
-
-
-@dataclass(slots=True)
-class EntryRestorer:
-    earlier: dict[int, Any] = field(default_factory=dict)
-
-    def restore(self, entry: OutgoingEntry) -> Any:
-        """Return the original entry, from its blocks and its remainder, or as it was kept; None if
-        it was retracted since.
-        """
-        blocks: Sequence[AnyBlock] = [said.block for said in entry.outgoing_blocks]
-        if entry.remainder is None:
-            whole = json.loads(entry.raw or "null")
-        else:
-            whole = fill_entry(entry.remainder, blocks, self.earlier)
-        origin = blocks[0].origin
-        if origin and origin.line is not None:
-            self.earlier[origin.line] = whole
-        is_gone = entry.remainder is not None and all(
-            said.is_retracted for said in entry.outgoing_blocks
-        )
-        return None if is_gone else whole
-
-
-def read_entry_type(entry: OutgoingEntry) -> str:
-    """Return the type of an entry that was kept raw; empty for an entry with blocks."""
-    block = entry.outgoing_blocks[0].block
-    return (block.name or "") if entry.raw is not None and isinstance(block, Block) else ""

@@ -1,17 +1,27 @@
 """Opens one transcript: a file of lines, one JSON document, plain text, or a folder."""
 
+import tarfile
 from codecs import BOM_UTF8
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import cached_property
+from io import BytesIO
 from pathlib import Path
 from typing import Any, Protocol
 
-from .json_lines import MAX_LINE_BYTES, NestedTooDeeplyError, SourceLine, parse_line, read_lines_of
+from .json_lines import (
+    MAX_LINE_BYTES,
+    KeepLine,
+    NestedTooDeeplyError,
+    SourceLine,
+    parse_line,
+    read_lines_of,
+)
 
 MAX_DOCUMENT_BYTES = MAX_LINE_BYTES
 """Bytes of the largest file that is read whole: a JSON document, or plain text."""
 FIRST_LINE_COUNT = 32
+_PIECE_BYTES = 1 << 20
 
 
 class RedactValue(Protocol):
@@ -33,6 +43,8 @@ class TranscriptSource:
         self.path = path
         self.longest = longest
         self.redact = redact
+        self.keep: KeepLine | None = None
+        """Keeps the bytes of each line that is imported."""
 
     @property
     def is_folder(self) -> bool:
@@ -78,8 +90,15 @@ class TranscriptSource:
         line = next(read_lines_of(self.path, self.longest), None) if not self.is_folder else None
         return line.value if line else None
 
-    def read_lines(self) -> Iterator[SourceLine]:
-        for line in read_lines_of(self.path, self.longest):
+    def read_lines(self, keep: KeepLine | None = None) -> Iterator[SourceLine]:
+        """Yield each line that is not blank, without secrets; pass all lines to `keep`."""
+        if keep and self.redact:
+            for line in read_lines_of(self.path, self.longest):
+                redacted = self.redact_line(line)
+                keep(redacted.number, redacted.raw + b"\n")
+                yield redacted
+            return
+        for line in read_lines_of(self.path, self.longest, keep):
             yield self.redact_line(line)
 
     @cached_property
@@ -98,6 +117,21 @@ class TranscriptSource:
             too_large = f"a JSON document of more than {MAX_DOCUMENT_BYTES:,} bytes"
             return SourceLine(1, size, problem=too_large)
         return self.redact_line(parse_line(self._read_all(), end=size))
+
+    def read_whole(self) -> Iterator[bytes]:
+        """Yield all bytes of the file, or of the folder as an archive, without secrets."""
+        if self.is_folder:
+            yield pack_files(self._read_files())
+        elif self.redact is None:
+            with self.path.open("rb") as file:
+                while piece := file.read(_PIECE_BYTES):
+                    yield piece
+        elif self.document:
+            yield self.document.raw
+        elif self.first_values:
+            yield from (line.raw + b"\n" for line in self.read_lines())
+        else:
+            yield (self.text or "").encode()
 
     @cached_property
     def text(self) -> str | None:
@@ -154,3 +188,27 @@ class TranscriptSource:
 
     def _read_all(self) -> bytes:
         return self.path.read_bytes().removeprefix(BOM_UTF8).strip()
+
+    def _read_files(self) -> Iterator[tuple[str, bytes]]:
+        for file in sorted(one for one in self.path.rglob("*") if one.is_file()):
+            name = file.relative_to(self.path).as_posix()
+            yield name, self.read_member(name).raw if self.redact else file.read_bytes()
+
+
+def pack_files(files: Iterable[tuple[str, bytes]]) -> bytes:
+    """Return files as a tar archive, without owners and times."""
+    packed = BytesIO()
+    with tarfile.open(fileobj=packed, mode="w", format=tarfile.PAX_FORMAT) as archive:
+        for name, content in files:
+            info = tarfile.TarInfo(name)
+            info.size = len(content)
+            archive.addfile(info, BytesIO(content))
+    return packed.getvalue()
+
+
+def unpack_files(packed: bytes) -> Iterator[tuple[str, bytes]]:
+    """Yield the files of a packed folder: each relative path, with `/`, and its bytes."""
+    with tarfile.open(fileobj=BytesIO(packed)) as archive:
+        for info in archive:
+            if (file := archive.extractfile(info)) is not None:
+                yield info.name, file.read()

@@ -6,6 +6,11 @@ from typing import Any
 from ....domain.blocks import AnyBlock
 from ....domain.compaction_events import Trigger
 
+REWOUND = "rewound in the source"
+ANSWERED_LATER = "answered later"
+SOURCE_RETRACTIONS = (REWOUND, ANSWERED_LATER)
+"""The reasons of retractions that come from a source."""
+
 
 @dataclass(frozen=True, slots=True)
 class SessionStart:
@@ -81,8 +86,6 @@ class RawEntry:
     raw: str
     source_id: str | None = None
     line: int | None = None
-    follows: str | None = None
-    """As in the origin of a block."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +153,6 @@ class UnknownEntry:
     raw: str
     line: int | None = None
     source_id: str | None = None
-    follows: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +164,6 @@ class SourceProblem:
     key: str | None = None
     raw: str | None = None
     """The refused entry, kept as a note like an UnknownEntry; None if other steps hold it."""
-    follows: str | None = None
     is_part: bool = False
     """Whether `raw` is a part of an entry whose remainder is in that entry's blocks."""
     append: Append | None = None

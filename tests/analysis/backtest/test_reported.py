@@ -248,7 +248,6 @@ def test_a_report_over_all_real_sessions(real_sessions: SessionStore, tmp_path: 
     assert len(measured.cells) == counted * len(policies) * len(limits) > 0
     for cell in measured.cells:
         assert 0 <= cell.canonical.hits <= cell.canonical.stakes
-        assert cell.own.hits <= cell.own_bound + 1e-6
         assert sum(cell.context) == cell.bill.prompt_tokens
         assert len(cell.lost) == cell.canonical.stakes - cell.canonical.hits
         if cell.setup.policy == "none":

@@ -10,7 +10,7 @@ from cutbank.domain.fidelity.anchors import (
     find_anchors,
     list_carried_keys,
 )
-from cutbank.domain.fidelity.word_facts import WordFacts
+from cutbank.domain.fidelity.words import WordReader
 
 K = AnchorKind
 ROOTS = ("/home/ada/work", "/home/ada/work/app")
@@ -161,7 +161,7 @@ def test_a_text_holds_what_its_lines_hold(text: str, line: str) -> None:
 def test_words_are_read_alone_as_they_are_read_in_their_text(
     text: str, other: str, line: str
 ) -> None:
-    words = WordFacts(ROOTS)
+    words = WordReader(ROOTS)
     words.find_carried_keys(other)  # whatever was read before
     whole = text + line
 

@@ -9,12 +9,9 @@ from hypothesis import strategies as st
 
 from cutbank.domain.fidelity.fidelity_measure import (
     FidelityMeasure,
-    compute_own_bound,
     compute_upper_bound,
 )
-from cutbank.domain.fidelity.later_references import RowBoundary, list_own_boundaries
-from cutbank.domain.fidelity.rows import ViewSegment
-from cutbank.domain.ranges import Ranges
+from cutbank.domain.fidelity.later_references import RowBoundary
 
 CUT = (RowBoundary(3, 4),)
 
@@ -69,7 +66,6 @@ def test_each_boundary_has_a_text_of_its_own() -> None:
 
     assert [stake.segment for stake in measure.stakes] == [0, 1]
     assert compute_upper_bound(measure, 2) == 2.0
-    assert compute_upper_bound(measure, [2, 0]) == compute_upper_bound(measure, [0, 2]) == 1 + 1 / 8
 
 
 def cut_to(words: Sequence[str], separator: str, budget: int) -> str:
@@ -102,36 +98,3 @@ def test_more_room_never_lowers_it_and_enough_of_it_holds_all(
 
     assert compute_upper_bound(measure, some) <= compute_upper_bound(measure, some + more) + 1e-9
     assert compute_upper_bound(measure, 100_000) == len(measure.stakes)
-
-
-@given(cut_talks(), st.data())
-def test_no_policy_ever_scores_more_on_its_own_boundaries(cut: Cut, data: st.DataObject) -> None:
-    reading, boundaries = cut
-    spells: list[ViewSegment] = []
-    for boundary in boundaries:
-        before = [row.position for row in reading.rows.rows if row.position < boundary.first_kept]
-        kept = data.draw(st.sets(st.sampled_from(before or [0])))
-        shown = data.draw(st.dictionaries(st.sampled_from([*kept] or [0]), TEXTS, max_size=2))
-        spells.append(
-            ViewSegment(
-                call=boundary.call,
-                after=boundary.first_kept - 1,
-                kept=Ranges.of(kept - {0}),
-                shown=shown,
-                summary=data.draw(TEXTS),
-                first_kept=boundary.first_kept,
-            )
-        )
-    measure = FidelityMeasure(reading, list_own_boundaries(spells))
-
-    assert measure.boundaries == boundaries
-    assert measure.score(spells).hits <= compute_own_bound(measure, spells) + 1e-9
-
-
-def test_what_a_policy_keeps_counts_as_met_and_its_summary_by_its_size() -> None:
-    measure = at_stake("zone_of", "bank_of")
-    (dropped,) = dropping(measure.reading, CUT, "x" * 8)
-
-    assert compute_own_bound(measure, [dropped]) == 1 + 1 / 8
-    kept = ViewSegment(call=3, after=3, kept=Ranges.span(1, 1), first_kept=4)
-    assert compute_own_bound(measure, [kept]) == 2

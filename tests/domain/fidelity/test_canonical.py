@@ -13,11 +13,9 @@ from cutbank.domain.fidelity.later_references import (
     RowBoundary,
     find_canonical_boundaries,
     find_legal_row_cuts,
-    list_own_boundaries,
 )
-from cutbank.domain.fidelity.rows import AGENT_KINDS, WHOLE_HISTORY, RowKind, ViewSegment
+from cutbank.domain.fidelity.rows import AGENT_KINDS, RowKind
 from cutbank.domain.fidelity.session_reading import SessionReading
-from cutbank.domain.ranges import Ranges
 
 ROOM = 2_000
 LIMIT = RESERVE_TOKENS + ROOM
@@ -64,12 +62,6 @@ def test_a_window_parts_no_result_from_its_call_and_no_open_call_holds_it_up() -
     assert find_legal_row_cuts(talk.rows) == [0, 5, 6]
     unanswered = Talk().calls_tool("a", id="a").user("go on").says("done")
     assert find_legal_row_cuts(unanswered.rows) == [0, 1, 2]
-
-
-def test_boundaries_of_a_policy_are_where_its_windows_begin() -> None:
-    spells = [WHOLE_HISTORY, ViewSegment(call=3, after=9, kept=Ranges(), first_kept=7)]
-
-    assert list_own_boundaries(spells) == (RowBoundary(3, 7),)
 
 
 def tail(reading: SessionReading, first: int, call: int) -> int:

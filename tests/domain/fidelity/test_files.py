@@ -1,4 +1,4 @@
-"""Files that hidden calls touched, and calls that read again what they can no longer see."""
+"""Files that hidden calls modified, and whether the view still names them."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -7,7 +7,6 @@ from typing import Any
 from fidelity_sessions import Talk, measure, score_summary
 
 from cutbank.domain.fidelity.fidelity_measure import FidelityMeasure
-from cutbank.domain.fidelity.file_touches import RepeatedRead
 from cutbank.domain.fidelity.rows import WHOLE_HISTORY
 
 
@@ -35,7 +34,13 @@ def at_end(talk: Talk) -> FidelityMeasure:
     return measure(talk, (talk.calls, len(talk.rows)))
 
 
-def test_a_file_that_was_modified_is_none_that_was_only_read() -> None:
+def read_or_modified(measure: FidelityMeasure) -> tuple[set[str], set[str]]:
+    touches = measure.reading.file_touches
+    modified = {touch.key for touch in touches if touch.modifies}
+    return {touch.key for touch in touches} - modified, modified
+
+
+def test_the_files_that_hidden_calls_modified_are_counted() -> None:
     found = at_end(
         touched(
             ("read_file", {"path": "/home/me/zone/src/river.py"}),
@@ -45,9 +50,8 @@ def test_a_file_that_was_modified_is_none_that_was_only_read() -> None:
         )
     )
 
-    (at,) = found.beside.hidden_files
-    assert at.modified == {"src/river.py", "docs/gate.md"}
-    assert at.read == {"src/bank.py"}
+    assert [keys for _, keys in found.hidden_files] == [{"src/river.py", "docs/gate.md"}]
+    assert read_or_modified(found)[0] == {"src/bank.py"}
 
 
 def test_a_path_has_to_be_a_fact_of_a_call_that_reads_and_did_not_fail() -> None:
@@ -60,11 +64,8 @@ def test_a_path_has_to_be_a_fact_of_a_call_that_reads_and_did_not_fail() -> None
         )
     )
 
-    assert spaced.beside.hidden_files[0].read == {"waters/src/bank.py"}
-    assert (none.beside.hidden_files[0].read, none.beside.hidden_files[0].modified) == (
-        frozenset(),
-        frozenset(),
-    )
+    assert read_or_modified(spaced) == ({"waters/src/bank.py"}, set())
+    assert read_or_modified(none) == (set(), set())
 
 
 def test_shell_commands_read_what_they_print_and_modify_what_they_write() -> None:
@@ -78,22 +79,20 @@ def test_shell_commands_read_what_they_print_and_modify_what_they_write() -> Non
     )
     found = at_end(touched(*(("bash", {"command": command}) for command in commands)))
 
-    (at,) = found.beside.hidden_files
-    assert at.modified == {"src/edited.py", "src/written.py"}
-    assert at.read == {"bank.py", "src/gate.py", "src/hinge.rs", "run.log"}
+    read, modified = read_or_modified(found)
+    assert modified == {"src/edited.py", "src/written.py"}
+    assert read == {"bank.py", "src/gate.py", "src/hinge.rs", "run.log"}
 
 
 def test_a_view_names_a_file_by_its_path_or_by_a_longer_one() -> None:
-    found = at_end(
-        touched(("edit_file", {"path": "src/river.py"}), ("read_file", {"path": "src/bank.py"}))
-    )
+    found = at_end(touched(("edit_file", {"path": "src/river.py"})))
 
-    assert score_summary(found, "river.py and bank.py").modified_named == 0
+    assert score_summary(found, "river.py").modified_named == 0
     assert score_summary(found, "src/river.py").modified_named == 1
-    assert score_summary(found, "/home/me/zone/src/river.py, at core/src/bank.py").read_named == 1
+    assert score_summary(found, "it is /home/me/zone/src/river.py").modified_named == 1
+    assert score_summary(found, "at core/src/river.py").modified_named == 1
     everything = found.score([WHOLE_HISTORY])
     assert (everything.modified, everything.modified_named) == (1, 1)
-    assert (everything.read, everything.read_named) == (1, 1)
 
 
 def test_the_kept_window_names_files_too() -> None:
@@ -111,41 +110,5 @@ def test_each_boundary_counts_all_files_that_are_hidden_by_then() -> None:
     ).says("well")
     found = measure(talk, (2, 4), (4, 8))
 
-    assert [len(at.modified) for at in found.beside.hidden_files] == [1, 2]
+    assert [len(keys) for _, keys in found.hidden_files] == [1, 2]
     assert score_summary(found, "src/river.py").modified_named == 2
-
-
-READ = ("read_file", {"path": "src/river.py"})
-
-
-def test_a_file_is_read_again_whose_readings_are_all_hidden() -> None:
-    talk = touched(READ, READ, READ)
-    found = measure(talk, (2, 4))
-
-    # The third reading could see the second; a first reading, after a change too, is none again.
-    assert found.beside.repeated_reads == (RepeatedRead(2, "src/river.py", 2),)
-    assert score_summary(found, "src/river.py").rereads_named == 1
-    assert score_summary(found, "river.py").rereads_named == 0
-    assert found.score([WHOLE_HISTORY]).rereads_named == found.score([WHOLE_HISTORY]).rereads == 1
-    once = touched(("edit_file", {"path": "src/river.py"}), READ)
-    assert measure(once, (2, 4)).beside.repeated_reads == ()
-
-
-def test_two_readings_of_one_answer_are_one_reading_again() -> None:
-    talk = touched(READ)
-    talk.calls_tool("read_file", "src/river.py").calls_tool("read_file", "src/river.py", more=True)
-    talk.rows[-2:] = [replace(row, arguments=READ[1]) for row in talk.rows[-2:]]
-    found = measure(talk, (2, 4))
-
-    assert [again.call for again in found.beside.repeated_reads] == [2]
-    # Without the reading before them neither could see the other.
-    talk.rows[1] = replace(talk.rows[1], arguments={"path": "src/bank.py"})
-    assert measure(talk, (2, 4)).beside.repeated_reads == ()
-    assert measure(talk, (2, 6)).beside.repeated_reads == ()
-
-
-def test_what_is_still_in_the_kept_window_is_not_read_again() -> None:
-    talk = touched(READ, ("look", {}), READ)
-
-    assert measure(talk, (3, 2)).beside.repeated_reads == ()
-    assert len(measure(talk, (3, 4)).beside.repeated_reads) == 1

@@ -46,40 +46,21 @@ def test_what_is_kept_anyway_is_no_merit_of_the_summary() -> None:
         [replace(NOTHING, kept=Ranges.span(1, 1), summary="rows.toml and zone_of")]
     )
 
-    assert (scores.hits, scores.told_hits, scores.carried) == (3, 2, 2)
-    assert scores.precision == 1.0
+    assert scores.hits == 3
 
 
-def test_counts_are_kept_apart_by_kind_and_use() -> None:
+def test_counts_are_kept_apart_by_kind() -> None:
     scores = MEASURE.score([replace(NOTHING, summary="zone_of 4711 ms")])
 
     assert (scores.boundaries, scores.stakes, scores.hits, scores.recall) == (1, 4, 2, 0.5)
     assert (scores.hard_stakes, scores.hard_hits) == (3, 1)
-    assert (scores.uses, scores.uses_hit) == (5, 3)
 
 
-def test_generic_facts_are_counted_with_the_others_in_a_count_of_their_own() -> None:
+def test_generic_facts_are_not_counted() -> None:
     talk = Talk().user("README.md zone_of").says("a").says("README.md zone_of")
     scores = measure(talk, (2, 2)).score([replace(NOTHING, summary="README.md")])
 
     assert (scores.stakes, scores.hits) == (1, 0)
-    assert (scores.generic_stakes, scores.generic_hits) == (2, 1)
-
-
-def test_what_a_tool_said_again_counts_loosely_and_lifts_nothing_there() -> None:
-    talk = (
-        Talk().user("zone_of").says("a").calls_tool("run", "b").returns("zone_of").says("zone_of")
-    )
-    trimmed = ViewSegment(call=3, after=4, kept=Ranges.span(4, 4), shown={4: "zone_of"})
-
-    def loose(*spells: ViewSegment) -> tuple[int, int, int]:
-        scores = measure(talk, (2, 2)).score(spells)
-        return scores.stakes, scores.loose_stakes, scores.loose_hits
-
-    assert loose(ViewSegment(call=1, after=1, kept=Ranges())) == (0, 1, 0)
-    assert loose(trimmed) == (0, 1, 0)
-    assert loose(ViewSegment(call=1, after=1, kept=Ranges(), summary="zone_of")) == (0, 1, 1)
-    assert loose(WHOLE_HISTORY) == (0, 1, 1)
 
 
 def test_what_was_lost_is_named_with_its_handle() -> None:
@@ -99,10 +80,7 @@ def test_the_full_history_scores_all_and_a_drop_nothing(cut: Cut) -> None:
 
     assert full.stakes == full.hits == len(of.stakes)
     assert full.hard_hits == full.hard_stakes
-    assert full.uses_hit == full.uses
-    assert full.generic_hits == full.generic_stakes
-    assert full.loose_hits == full.loose_stakes
-    assert none.hits == none.hard_hits == none.uses_hit == none.loose_hits == none.generic_hits == 0
+    assert none.hits == none.hard_hits == 0
     assert of.find_lost([WHOLE_HISTORY]) == ()
     assert len(of.find_lost(dropping(*cut))) == none.stakes
 

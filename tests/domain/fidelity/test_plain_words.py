@@ -7,16 +7,15 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from cutbank.domain.fidelity.anchors import MAX_LINE_CHARS, find_anchors, list_carried_keys
-from cutbank.domain.fidelity.plain_words import STOP_WORDS, PlainWords
 from cutbank.domain.fidelity.prose import (
     MAX_PAIR_DISTANCE,
-    LineCache,
     SummaryContent,
     find_pairs_within,
 )
+from cutbank.domain.fidelity.words import STOP_WORDS, WordReader
 
 ROOTS = ("/home/me/zone",)
-PLAIN = PlainWords(ROOTS)
+PLAIN = WordReader(ROOTS)
 
 
 def test_a_plain_word_has_four_letters_and_a_capital_at_most_at_its_front() -> None:
@@ -58,14 +57,14 @@ def test_a_line_that_is_put_together_always_says_what_it_says_as_a_whole(text: s
         if found[0].lower() not in STOP_WORDS
     ]
 
-    line = PlainWords(ROOTS).parse_line(text)
+    line = WordReader(ROOTS).parse_line(text)
 
     assert line.facts == facts
     assert list(line.word_spots) == words
-    pieces = PlainWords(ROOTS).split_pieces(text)
+    pieces = WordReader(ROOTS).split_pieces(text)
     assert [word for piece in pieces for word in piece.words] == [word for word, _, _ in words]
     if len(text) <= MAX_LINE_CHARS:
-        assert [key for piece in pieces for key in piece.facts] == [fact.key for fact in facts]
+        assert [key for piece in pieces for key, *_ in piece.facts] == [fact.key for fact in facts]
 
 
 def test_pairs_are_told_either_way_and_never_of_one_word() -> None:
@@ -92,14 +91,13 @@ ASKED = [("bank", "deep"), ("bank", "river")]
 @example(["bank river river deep"])
 @given(st.lists(TEXTS, min_size=1, max_size=4))
 def test_a_text_always_says_what_its_facts_and_its_words_say(texts: list[str]) -> None:
-    plain = PlainWords(ROOTS)
-    lines = LineCache(plain, ASKED)  # each text has lines of those before it
+    reader = WordReader(ROOTS)  # each text has words of those before it
 
     for text in (*texts, "\n".join(texts)):
-        told = SummaryContent(text, lines)
+        told = SummaryContent(text, reader, frozenset(ASKED))
 
         facts = list(find_anchors(text, ROOTS))
-        words = list(PlainWords(ROOTS).iter_line_words(text))
+        words = list(WordReader(ROOTS).iter_line_words(text))
         near = {pair for line in words for pair in find_pairs_within(line, MAX_PAIR_DISTANCE)}
         assert told.facts == {fact.key for fact in facts}
         assert told.carried_keys == {key for fact in facts for key in list_carried_keys(fact)}

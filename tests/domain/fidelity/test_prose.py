@@ -15,7 +15,7 @@ from cutbank.domain.ranges import Ranges
 
 
 def pairs(talk: Talk) -> list[str]:
-    return [" ".join(stake.pair) for stake in measure(talk, (3, 4)).beside.pair_references]
+    return [" ".join(stake.pair) for stake in measure(talk, (3, 4)).pair_references]
 
 
 def story(hidden: str, later: str) -> Talk:
@@ -69,8 +69,8 @@ def test_the_pairs_at_stake_are_always_those_of_the_definition(cut: Cut, prose: 
     ]
     of = FidelityMeasure(SessionReading(replace(rows, rows=said)), cut[1])
 
-    assert set(of.beside.pair_references) == _by_definition(of)
-    assert of.score([WHOLE_HISTORY]).pair_hits == len(of.beside.pair_references)
+    assert set(of.pair_references) == _by_definition(of)
+    assert of.score([WHOLE_HISTORY]).pair_hits == len(of.pair_references)
     assert of.score(dropping(of.reading, cut[1])).pair_hits == 0
 
 

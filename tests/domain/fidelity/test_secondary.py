@@ -7,14 +7,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cutbank.domain.fidelity.fidelity_measure import FidelityMeasure
-from cutbank.domain.fidelity.plain_words import PlainWords, WordContexts
 from cutbank.domain.fidelity.rows import WHOLE_HISTORY
 from cutbank.domain.fidelity.visibility import find_novel_facts
+from cutbank.domain.fidelity.words import WordContexts, WordReader
 from cutbank.domain.ranges import Ranges
 
 # C: a fact counts in its context where two of the words stand beside it that stood there.
 
-CONTEXTS = WordContexts(PlainWords())
+CONTEXTS = WordContexts(WordReader())
 IN_CONTEXT = measure(
     Talk()
     .user("go")
@@ -75,7 +75,7 @@ TEXT = st.lists(
 
 @given(TEXT.map(" ".join))
 def test_the_words_near_are_always_those_of_a_plain_search(text: str) -> None:
-    line = PlainWords()
+    line = WordReader()
     spots, facts, start = [], [], 0
     for part in text.split("\n"):
         read = line.parse_line(part)
@@ -99,7 +99,7 @@ def ruled(said: str = RULE) -> FidelityMeasure:
 
 
 def sentences(measure: FidelityMeasure) -> list[str]:
-    return [rule.text for _, rule in measure.beside.hidden_rules]
+    return [rule.text for _, rule in measure.hidden_rules]
 
 
 def test_only_sentences_with_a_word_of_constraint_count() -> None:
@@ -179,18 +179,18 @@ NAMED = (
 
 def test_what_no_row_had_said_by_then_is_novel_but_for_positions_of_the_log() -> None:
     counts = {
-        "river.py, zone_of and bank_of; made_up in src/other.py": (5, 2),
-        "gate_of": (1, 0),
-        "hinge_of later_on": (2, 2),
-        "see #4 and #1": (2, 0),  # call 3 saw positions up to 4
-        "see #5": (1, 1),
-        "see #0": (1, 1),
-        "made_up made_up": (1, 1),
-        "": (0, 0),
+        "river.py, zone_of and bank_of; made_up in src/other.py": 2,
+        "gate_of": 0,
+        "hinge_of later_on": 2,
+        "see #4 and #1": 0,  # call 3 saw positions up to 4
+        "see #5": 1,
+        "see #0": 1,
+        "made_up made_up": 1,
+        "": 0,
     }
     found = {summary: score_summary(measure(NAMED, (3, 4)), summary) for summary in counts}
 
-    assert {text: (one.carried, one.novel) for text, one in found.items()} == counts
+    assert {text: one.novel for text, one in found.items()} == counts
     # Each summary counts once.
     assert score_summary(measure(NAMED, (3, 4), (4, 5)), "made_up").novel == 1
 

@@ -21,7 +21,7 @@ def test_a_fact_that_only_hidden_rows_have_is_at_stake_when_the_agent_writes_it(
     (stake,) = measure(talk, (2, 3)).stakes
 
     assert stake == LaterReference(
-        "src/zone.py", AnchorKind.PATH, segment=0, call=2, used_in=4, hidden_in=1, uses=1
+        "src/zone.py", AnchorKind.PATH, segment=0, call=2, used_in=4, hidden_in=1
     )
     assert stake.is_hard
 
@@ -39,28 +39,21 @@ def test_a_fact_is_at_stake_once_until_the_next_boundary() -> None:
     talk = Talk().user("zone_of").says("a").says("zone_of").says("zone_of").thinks("zone_of")
     talk.calls_tool("run", "b", more=True)
 
-    one, two = measure(talk, (2, 2)).candidates, measure(talk, (2, 2), (4, 5)).candidates
+    one, two = measure(talk, (2, 2)).stakes, measure(talk, (2, 2), (4, 5)).stakes
 
-    assert [(stake.segment, stake.call, stake.uses) for stake in one] == [(0, 2, 3)]
-    assert [(stake.segment, stake.call, stake.uses) for stake in two] == [(0, 2, 2), (1, 4, 1)]
+    assert [(stake.segment, stake.call) for stake in one] == [(0, 2)]
+    assert [(stake.segment, stake.call) for stake in two] == [(0, 2), (1, 4)]
     assert two[1].hidden_in == 4
     # Within one answer the first row is the use.
     answer = Talk().user("zone_of").says("a").thinks("zone_of")
     (stake,) = measure(answer.calls_tool("run", "zone_of", more=True), (2, 2)).stakes
-    assert (stake.used_in, stake.uses) == (3, 2)
+    assert stake.used_in == 3
 
 
-def test_what_a_tool_says_again_behind_the_boundary_is_at_stake_loosely() -> None:
-    again = measure(
-        Talk().user("zone_of").says("a").calls_tool("run", "b").returns("zone_of").says("zone_of"),
-        (2, 2),
-    )
-    # What it said in the kept window is not, even loosely.
-    kept = Talk().user("zone_of").calls_tool("run", "b").returns("zone_of").says("zone_of")
+def test_what_a_tool_says_again_behind_the_boundary_is_not_at_stake() -> None:
+    talk = Talk().user("zone_of").says("a").calls_tool("run", "b").returns("zone_of")
 
-    loosely = [(stake.key, stake.call, stake.is_lifted) for stake in again.candidates]
-    assert loosely == [("zone_of", 3, True)]
-    assert again.stakes == measure(kept, (2, 2)).candidates == ()
+    assert measure(talk.says("zone_of"), (2, 2)).stakes == ()
 
 
 def test_hard_kinds_are_those_that_nobody_makes_up() -> None:

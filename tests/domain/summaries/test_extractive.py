@@ -6,9 +6,9 @@ from dataclasses import replace
 from extractive_talk import Talk, filler
 
 from cutbank import Block, ExtractiveSummarizer, Kind
-from cutbank.domain.summaries.facts import rank_facts
 from cutbank.domain.summaries.findings import iter_rules
-from cutbank.domain.summaries.memo import Memo
+from cutbank.domain.summaries.needs import list_likely_facts
+from cutbank.domain.summaries.statements import BlockReader
 
 
 def test_the_goal_is_what_the_user_asked_for_first_and_last() -> None:
@@ -67,7 +67,7 @@ def test_how_things_must_be_is_a_constraint() -> None:
 def test_a_rule_in_a_pasted_text_weighs_less_than_one_that_was_typed() -> None:
     talk = Talk().say("GET /x 200\n" * 400 + "Never push to main!", "Never push to main!")
 
-    pasted, typed = iter_rules(talk.items, (), Memo())
+    pasted, typed = iter_rules(talk.items, (), BlockReader())
 
     assert (pasted.text, pasted.weight < typed.weight) == (typed.text, True)
 
@@ -171,10 +171,10 @@ def test_facts_that_come_again_and_again_are_kept() -> None:
 
 
 def test_what_the_user_named_is_likelier_to_be_needed_again() -> None:
-    talk = Talk().say(Block.developer("See lib/other_a.py."), "See lib/asked_for.py.")
+    talk = Talk().say(Block.developer("Then see lib/other_a.py."), "See lib/asked_for.py.")
     talk.say(Block.developer("lib/other_a.py and lib/asked_for.py are next to each other."))
 
-    facts = [fact.text for fact in rank_facts(talk.items, {}, Memo())]
+    facts = [fact.text for fact in list_likely_facts(talk.items, (), 9)]
 
     assert facts == ["lib/asked_for.py", "lib/other_a.py"]
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from cutbank import Block, Draft, ExtractiveSummarizer, Kind, Ranges, ToolCall, ToolResult
 from cutbank.domain.blocks import AnyBlock
-from cutbank.domain.summaries.quotes import is_quote_in, iter_quotes, normalize_quotes
+from cutbank.domain.summaries.clean_text import is_quote_in, iter_quotes, normalize_quotes
 from cutbank.domain.token_estimate import estimate_text
 
 

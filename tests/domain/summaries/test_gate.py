@@ -14,14 +14,13 @@ from cutbank.domain.item import Item
 from cutbank.domain.ranges import Ranges
 from cutbank.domain.summaries.extractive import ExtractiveSummarizer
 from cutbank.domain.summaries.gate import (
-    ALWAYS_SMALL_TOKENS,
     LATIN_SCRIPT,
     SIZE_TOLERANCE,
     check_draft,
     find_dominant_script,
     is_latin,
 )
-from cutbank.domain.summaries.summarizer import Draft, Material
+from cutbank.domain.summaries.summarizer import ALWAYS_SMALL_TOKENS, Draft, Material
 
 USER_TEXTS = ["Fix the  parser,\nplease: it says “line 3...” and stops.", "Never push to main!"]
 MATERIAL = Material(

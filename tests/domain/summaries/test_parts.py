@@ -1,6 +1,5 @@
 """The parts of an extractive summary: words, lines read back, a page, what was read in a block."""
 
-import re
 from weakref import WeakSet
 
 from hypothesis import given
@@ -9,10 +8,9 @@ from hypothesis import strategies as st
 from cutbank import Block, Ranges
 from cutbank.domain.summaries.clean_text import add_handles
 from cutbank.domain.summaries.earlier_summary import read_earlier_lines
-from cutbank.domain.summaries.facts import find_fact_words
 from cutbank.domain.summaries.layout import SummaryLine, SummarySection
-from cutbank.domain.summaries.memo import Memo
-from cutbank.domain.summaries.page import MIN_WORDS, SAME_WORDS_SHARE, SummaryPage
+from cutbank.domain.summaries.page import SummaryPage
+from cutbank.domain.summaries.statements import BlockReader
 
 PIECES = [
     *("parser", "Parser", "config", "fails", "because", "tests", "a", "src/a.py", "snake_case"),
@@ -32,51 +30,31 @@ ROOMS = st.integers(480, 12_000)
 
 
 @given(st.lists(LINES, max_size=25), ROOMS)
-def test_of_lines_that_say_the_same_it_takes_the_first(lines: list[SummaryLine], room: int) -> None:
-    page = SummaryPage(100 * room)
-    page.add(lines)
+def test_a_page_has_each_line_once_within_its_room(lines: list[SummaryLine], room: int) -> None:
+    page = SummaryPage(room)
+    for _ in range(2):
+        page.add_shares(lines, dict.fromkeys(SummarySection, 0.2))
 
-    taken = first_to_say(lines)
-    lines_said = [one for body in page.sections.values() for one in body.split("\n")]
-    assert sum(one.startswith("- ") for one in lines_said) == len(taken)
-    assert page.cites == Ranges(run for line in taken for run in line.handles.runs[-3:])
-
-
-def first_to_say(lines: list[SummaryLine]) -> list[SummaryLine]:
-    """The same by comparing each with each."""
-    taken: list[SummaryLine] = []
-    glances: list[str] = []
-    for line in lines:
-        if line.is_quote:
-            is_said = line.section is not SummarySection.TURN and any(
-                line.text in said for said in glances
-            )
-        else:
-            is_said = any(says_the_same(line, other) for other in taken)
-        if not is_said:
-            taken.append(line)
-            if line.is_quote and len(line.text) <= 200:
-                glances.append(line.write_within(10_000))
-    return taken
+    assert len(page.text) <= room - page.left
+    said = [one for body in page.sections.values() for one in body.split("\n") if one[:2] == "- "]
+    assert len(said) <= len({(line.section, line.text) for line in lines})
+    wide = SummaryPage(100 * room)
+    wide.add_shares(lines, dict.fromkeys(SummarySection, 1.0))
+    for line in first_of_each([line for line in lines if not line.is_quote]):
+        assert not Ranges(line.handles.runs[-3:]) - wide.cites
 
 
-def says_the_same(one: SummaryLine, other: SummaryLine) -> bool:
-    words, others = long_words(one), long_words(other)
-    return len(words & others) >= max(MIN_WORDS, SAME_WORDS_SHARE * min(len(words), len(others)))
-
-
-def long_words(line: SummaryLine) -> set[str]:
-    return {word for word in line.text.casefold().split() if len(word) > 3}
+def first_of_each(lines: list[SummaryLine]) -> list[SummaryLine]:
+    return [*{(line.section, line.text): line for line in reversed(lines)}.values()]
 
 
 @given(LINES, st.integers(-10, 400))
-def test_a_line_that_was_weighed_is_written_in_the_same_room(line: SummaryLine, room: int) -> None:
+def test_a_line_keeps_its_handles_in_any_room(line: SummaryLine, room: int) -> None:
     tail = add_handles("", line.handles)
 
     written = line.write_within(room)
 
     assert written.endswith(tail)
-    assert line.with_weight(0.7).write_within(room) == written
 
 
 HANDLES = st.sets(st.integers(1, 30), min_size=1, max_size=6).map(Ranges.of)
@@ -90,7 +68,7 @@ def test_a_line_keeps_its_handles_only_if_all_of_them_hold(
     written = [add_handles(f"said {n}", one) for n, one in enumerate(handles)]
 
     done = {"Done": "\n".join(f"- {line}" for line in written)}
-    lines = [*read_earlier_lines(done, None, covers, Memo())]
+    lines = [*read_earlier_lines(done, None, covers)]
 
     assert [(line.text, line.handles) for line in lines] == [
         (line, Ranges()) if one - covers else (f"said {n}", one)
@@ -98,30 +76,9 @@ def test_a_line_keeps_its_handles_only_if_all_of_them_hold(
     ]
 
 
-# What a word is, without the haste: every position is looked at.
-PLAIN_WORD = re.compile(
-    r"""--[a-z][\w-]++|[/~.#@-]{0,2}\b(?<!\\)[A-Z]?+[a-z]*+
-    (?:://[^\s"'<>`)\]}|\\]{4,200}|[A-Z0-9_./:~@-][\w./:@~+%-]{0,126}[\w/])""",
-    re.ASCII | re.VERBOSE,
-)
-SCRAPS = [
-    *("word", "Word", "snake_case", "camelCase", "src/a.py", "~/b", "./c", "--flag", "-x", "#12"),
-    *("https://a.example/b?c=d", "3.14", "12345", "E501", "x::y", "a->b", "é", "ñandú_1", "日本"),
-    *(" ", "  ", "\n", "\t", "\\", "\\n", "(", ")", ",", ".", "..", "...", ":", "/", "@", "-", "_"),
-    *("a" * 130, "b_" * 70, "C" * 127, "`", '"', "%", "+", "\x00", "\u00a0", "0", "z"),
-]
-
-
-@given(st.lists(st.sampled_from(SCRAPS), max_size=30).map("".join) | st.text(max_size=60))
-def test_words_that_may_be_facts_are_found_wherever_they_stand(text: str) -> None:
-    assert find_fact_words(text) == PLAIN_WORD.findall(text)
-    # No word goes on in the next line, and no escape sequence hides one.
-    assert [w for line in text.split("\n") for w in find_fact_words(line)] == find_fact_words(text)
-
-
 @given(st.lists(st.tuples(st.integers(0, 3), st.text(max_size=3)), max_size=40))
 def test_a_block_is_read_once_and_never_taken_for_another(places: list[tuple[int, str]]) -> None:
-    memo, reads = Memo(max_results=6), list[int]()
+    reader, reads = BlockReader(max_results=6), list[int]()
 
     def read(block: Block, most: int) -> str:
         reads.append(most)
@@ -132,17 +89,20 @@ def test_a_block_is_read_once_and_never_taken_for_another(places: list[tuple[int
         alive[place] = block = Block.user(text)  # the one before it dies, and leaves its identity
         before = len(reads)
 
-        assert [memo.read(read, block, most) for most in (1, 2, 1, 2)] == [text[:1], text[:2]] * 2
+        assert [reader.read_once(read, block, most) for most in (1, 2, 1, 2)] == [
+            text[:1],
+            text[:2],
+        ] * 2
         assert len(reads) == before + 2
 
 
 def test_what_was_read_is_bounded_and_stays_with_its_summarizer() -> None:
     blocks = [Block.user(str(number)) for number in range(9)]
     alive = WeakSet(blocks)
-    memo = Memo(max_results=3)
+    reader = BlockReader(max_results=3)
     while blocks:
-        memo.read(str, blocks.pop())
+        reader.read_once(str, blocks.pop())
 
     assert len(alive) <= 3
-    del memo
+    del reader
     assert not alive

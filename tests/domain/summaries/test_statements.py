@@ -9,7 +9,7 @@ from cutbank import Block, Item, Kind, Material, ToolResult
 from cutbank.domain.ranges import Ranges
 from cutbank.domain.summaries.extractive import ExtractiveSummarizer
 from cutbank.domain.summaries.needs import FACT_WEIGHTS, PAIR_WEIGHTS, NeedCounts, ReadItem
-from cutbank.domain.summaries.statements import MAX_END_CHARS, StatementReader
+from cutbank.domain.summaries.statements import MAX_END_CHARS, BlockReader
 
 WORDS = ("rivers", "carry", "sediment", "src/delta.py", "load_rows", "v1.2.3", "because", "--fast")
 
@@ -29,7 +29,7 @@ def make_material(items: tuple[Item, ...]) -> Material:
 @given(st.lists(st.lists(st.sampled_from(WORDS), min_size=4, max_size=20), min_size=1, max_size=30))
 def test_every_statement_is_a_contiguous_quote_of_its_block(texts: list[list[str]]) -> None:
     items = make_items(*(" ".join(words) for words in texts))
-    reader = StatementReader()
+    reader = BlockReader()
 
     for item in items:
         for statement in reader.read(item.block).statements:
@@ -63,14 +63,14 @@ def test_of_a_long_result_both_ends_are_read_and_the_middle_is_not() -> None:
     text = "src/begin.py begins it, as is said\n" + middle.join(["." * MAX_END_CHARS + "\n"] * 2)
     text += "src/end.py ends it, as is said as well\n"
 
-    facts = StatementReader().read(ToolResult(tool_call_id="c", content=text)).facts
+    facts = BlockReader().read(ToolResult(tool_call_id="c", content=text)).facts
 
     assert facts >= {"src/begin.py", "src/end.py"}
     assert "src/middle.py" not in facts
 
 
 def test_each_feature_has_one_weight() -> None:
-    reader = StatementReader()
+    reader = BlockReader()
     items = make_items("The parser of src/delta.py reads load_rows before anything else happens.")
     counts = NeedCounts([ReadItem(item, reader.read(item.block)) for item in items], [])
 

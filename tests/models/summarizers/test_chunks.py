@@ -1,35 +1,21 @@
-"""A conversation is divided without loss, in order, and between groups where that is possible."""
+"""A conversation is divided without loss, and in order."""
 
 from hypothesis import example, given
 from hypothesis import strategies as st
-from summarizer_talk import items_of, steps
+from summarizer_talk import items_of
 
 from cutbank.adapters.models.summarizers.conversation_text import (
     Fence,
-    count_cautiously,
     make_chunks,
-    make_passage_groups,
-    measure_passages,
+    make_passages,
+    measure_passage,
 )
-from cutbank.domain.blocks import AnyBlock, Block, Kind, Media, ToolCall, ToolResult
-
-
-def test_a_message_with_its_calls_and_all_up_to_their_results_is_one_group() -> None:
-    parallel: list[AnyBlock] = [ToolCall(tool_call_id=name, name="x") for name in "ab"]
-    parallel.append(Block.developer("Mind the time."))
-    parallel += [ToolResult(tool_call_id=name, content="1") for name in "ba"]
-    for blocks, expected in (
-        (steps(2), [[1], [2, 3, 4], [5, 6, 7]]),
-        ([*parallel, Block.user("Thanks.")], [[1, 2, 3, 4, 5], [6]]),
-    ):
-        groups = make_passage_groups(items_of(*blocks))
-
-        assert [[passage.position for passage in group] for group in groups] == expected
+from cutbank.domain.blocks import Block, Kind, Media, ToolCall, ToolResult
 
 
 def test_a_long_result_shows_both_ends_and_says_so_but_what_users_say_is_whole() -> None:
     result = ToolResult(tool_call_id="a", content=f"begins{'.' * 50_000}ends")
-    ((said,), (told,)) = make_passage_groups(items_of(Block.user("w" * 50_000), result))
+    said, told = make_passages(items_of(Block.user("w" * 50_000), result))
 
     assert said.body == "w" * 50_000
     assert told.body.startswith("begins")
@@ -50,7 +36,7 @@ def test_a_passage_says_what_it_is() -> None:
         Block.assistant("   "),
     )
 
-    assert [(p.head, p.body) for group in make_passage_groups(items) for p in group] == [
+    assert [(p.head, p.body) for p in make_passages(items)] == [
         ("the agent thinks", "Hm."),
         ("the program around the agent (not the user)", "Reminder."),
         ("user shows an image", "[image image/png 4 bytes]"),
@@ -67,28 +53,18 @@ SAID = st.lists(st.text(min_size=1, max_size=300).filter(str.strip), min_size=1,
 def test_chunks_hold_everything_once_in_order_and_no_more_than_there_is_room_for(
     texts: list[str], room: int
 ) -> None:
-    groups = make_passage_groups(items_of(*map(Block.user, texts)))
+    passages = make_passages(items_of(*map(Block.user, texts)))
 
-    chunks = make_chunks(groups, room, count_cautiously)
+    chunks = make_chunks(passages, room)
 
-    whole = [(passage.position, passage.body) for group in groups for passage in group]
+    whole = [(passage.position, passage.body) for passage in passages]
     parts: dict[int, str] = {}
     for chunk in chunks:
-        assert measure_passages(chunk, count_cautiously) <= room
+        assert sum(map(measure_passage, chunk)) <= room
         for passage in chunk:
             assert passage.head.endswith(", continued") == (passage.position in parts)
             parts[passage.position] = parts.get(passage.position, "") + passage.body
     assert list(parts.items()) == whole
-
-
-@given(st.integers(min_value=200, max_value=2_000))
-def test_no_chunk_parts_a_group_that_has_room_in_one(room: int) -> None:
-    groups = make_passage_groups(items_of(*steps(20)))
-
-    chunks = [{p.position for p in chunk} for chunk in make_chunks(groups, room, count_cautiously)]
-
-    for group in groups:
-        assert any(chunk >= {passage.position for passage in group} for chunk in chunks)
 
 
 @given(st.lists(st.text(max_size=50), max_size=5))

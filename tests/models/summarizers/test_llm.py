@@ -27,7 +27,7 @@ def test_a_draft_cites_what_its_lines_name_and_quotes_what_was_said() -> None:
     said = f"## Goal\n{quote}\n## Done\n- ran it (#3-4, #900)"
     material = material_of(items_of(*steps(2)))
 
-    draft = drafted(always(said), material, names_facts=False)
+    draft = drafted(always(said), material)
 
     assert draft.cites == Ranges([(1, 1), (3, 4)])
     assert "900" not in draft.text
@@ -92,7 +92,7 @@ def test_the_beginning_of_a_turn_is_summed_up_apart_and_stands_last() -> None:
     model = Scripted(lambda prompt: turn_said if "beginning of a turn" in prompt else goal)
     material = material_of(items_of(*steps(2)), prefix=Ranges([(5, 7)]))
 
-    draft = drafted(model, material, names_facts=False)
+    draft = drafted(model, material)
 
     history, turn = sorted(model.prompts, key=lambda prompt: "beginning of a turn" in prompt)
     assert set(re.findall(r"step-\d+", history)) == {"step-000"}
@@ -100,7 +100,7 @@ def test_the_beginning_of_a_turn_is_summed_up_apart_and_stands_last() -> None:
     assert draft.text == f"{goal}\n\n## Current turn so far\n\n{turn_said}"
     # A summary to which nothing came stays as it is.
     unchanged = replace(material, prefix=material.covers, previous=goal)
-    assert drafted(model, unchanged, names_facts=False).text == draft.text
+    assert drafted(model, unchanged).text == draft.text
     assert len(model.prompts) == 3
 
 
@@ -119,7 +119,7 @@ def test_files_come_from_the_digest_and_facts_that_the_model_dropped_are_added()
     assert draft.text.endswith(
         "<read-files>\nsrc/a.py\n</read-files>\n<modified-files>\nsrc/b.py\n</modified-files>"
     )
-    assert "src/lexer/tokens.py:88" in draft.text
+    assert "4f9d2c1a, src/lexer/tokens.py (#7)" in draft.text
     assert "#7" in draft.text
     assert 7 in draft.cites
 
@@ -151,7 +151,7 @@ def test_an_answer_that_says_nothing_is_not_made_up_by_lists() -> None:
 
 def test_a_long_conversation_is_read_in_chunks_and_merged_in_order() -> None:
     def answers(prompt: str) -> str:
-        if "<part-1" in prompt:
+        if "notes on the conversation" in prompt:
             return "## Goal\n- merged (#101)"
         first = re.search(r"step-(\d+)", prompt.split("<record-")[1])
         return f"- notes from {first[1] if first else '?'}"
@@ -160,9 +160,7 @@ def test_a_long_conversation_is_read_in_chunks_and_merged_in_order() -> None:
     items = items_of(*steps(60, characters=2_000), begins=100)
     material = material_of(items, previous="- earlier words (#3)")
 
-    draft = drafted(
-        model, material, window=12_000, names_facts=False, priced=lambda name, usage: 0.25
-    )
+    draft = drafted(model, material, window=12_000, priced=lambda name, usage: 0.25)
 
     *reading, merge = model.prompts
     numbers = [int(number) for number in re.findall(r"notes from (\d+)", merge)]
@@ -186,9 +184,10 @@ def test_notes_that_do_not_fit_together_are_merged_in_rounds() -> None:
     model = Scripted(answers)
     material = material_of(items_of(*steps(200, characters=2_000)), budget=600)
 
-    draft = drafted(model, material, window=4_000, names_facts=False)
+    draft = drafted(model, material, window=4_000)
 
-    assert sum("Now merge these" in prompt for prompt in model.prompts) > 1
+    again = [p for p in model.prompts if "notes on the conversation" in p and "part 1 of" in p]
+    assert again
     assert draft.text == "## Goal\n- merged (#1)"
     assert all(len(prompt) / 3 < 4_000 for prompt in model.prompts)
 

@@ -86,9 +86,7 @@ def test_naming_a_model_loads_nothing_of_its_provider() -> None:
 def test_a_model_that_is_handed_in_serves_one_event_loop_after_the_other() -> None:
     """A connection that the first loop left open would fail in the second."""
     with loopback(in_turn(Says(SUMMARY))) as server:
-        llm = LlmSummarizer(
-            find_model("openai-chat:m", base_url=f"{server.url}/v1"), is_streamed=False
-        )
+        llm = LlmSummarizer(find_model("openai-chat:m", base_url=f"{server.url}/v1"))
         for _ in range(3):
             assert SUMMARY in asyncio.run(llm.summarize(MATERIAL)).text
 

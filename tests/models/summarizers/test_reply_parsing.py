@@ -9,8 +9,12 @@ from cutbank.adapters.models.summarizers.reply_parsing import (
     split_sections,
 )
 from cutbank.domain.ranges import Ranges
-from cutbank.domain.summaries.clean_text import split_handles
-from cutbank.domain.summaries.quotes import is_quote_in, iter_quotes, normalize_quotes
+from cutbank.domain.summaries.clean_text import (
+    is_quote_in,
+    iter_quotes,
+    normalize_quotes,
+    split_handles,
+)
 
 COVERS = Ranges([(1, 20), (30, 40)])
 

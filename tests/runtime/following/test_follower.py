@@ -21,6 +21,7 @@ from cutbank import FileReport, ImportFileError, SessionStore
 from cutbank.adapters.runtime.following import transcript_follower
 from cutbank.adapters.runtime.following.live_file import FileNews
 from cutbank.adapters.runtime.following.transcript_follower import TranscriptFollower
+from cutbank.adapters.runtime.importing.file_import import ImportOptions
 from cutbank.adapters.runtime.importing.importer import import_path
 
 WAITS_S = 60.0
@@ -140,7 +141,7 @@ def test_what_was_left_out_is_told_file_by_file(store: SessionStore, path: Path)
     talk.user(f"use {SECRETS['GitHub Token']}")
     path.write_bytes(talk.raw())
 
-    one = follower(store, path.parent, redacts=True)
+    one = follower(store, path.parent, options=ImportOptions(redacts=True))
     one.begin()
     talk.user(f"or {SECRETS['GitHub Token']}")
     path.write_bytes(talk.raw())
@@ -150,7 +151,7 @@ def test_what_was_left_out_is_told_file_by_file(store: SessionStore, path: Path)
     (report,) = one.reports.values()
     assert report.redacted == {"GitHub Token": [f"{path}:1", f"{path}:2"]}
     assert texts(store) == [f"{word} [redacted: GitHub Token 1]" for word in ("use", "or")]
-    again = follower(store, path.parent, redacts=True)
+    again = follower(store, path.parent, options=ImportOptions(redacts=True))
     again.begin()
     assert not again.live
 

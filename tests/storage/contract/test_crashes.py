@@ -85,11 +85,12 @@ def transcript(path: Path) -> None:
 
 
 def content(store: SessionStore) -> dict[str, list[Any]]:
-    """All events of all streams, but for when they were stored."""
+    """All events of all streams, but for when and in which segments they were stored."""
+    left_out: Any = {"timestamp": True, "block": {"origin": {"segment", "span"}}}
     mapper, recorder = store.events.mapper, store.events.recorder
     return {
         f"{stream.session} {stream.lineage}": [
-            mapper.to_domain_event(row).model_dump(exclude={"timestamp"})
+            mapper.to_domain_event(row).model_dump(exclude=left_out)
             for row in recorder.select_events(stream.originator_id)
         ]
         for stream in recorder.select_streams()

@@ -4,7 +4,6 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
-import pytest
 from pydantic_ai.models import Model, infer_model
 from pydantic_ai.models.bedrock import BedrockConverseModel
 from pydantic_ai.providers import infer_provider_class
@@ -53,7 +52,3 @@ DIALECTS = (
         },
     ),
 )
-WAYS = pytest.mark.parametrize(
-    "is_streamed", [True, pytest.param(False, marks=pytest.mark.slow)], ids=["streamed", "whole"]
-)
-"""Marks a test of both ways to ask; the usual one is enough where time is short."""

@@ -1,7 +1,6 @@
 """Whatever format a session goes out in, what was said in it comes back the same."""
 
 import json
-import re
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from functools import cache
@@ -10,8 +9,6 @@ from pathlib import Path
 from urllib.parse import quote
 
 import pytest
-from codex_written import CutAt
-from essences import essence_of
 from heard import Heard, heard
 from opened_stores import store_of
 from told_elsewhere import PNG, talk
@@ -30,7 +27,7 @@ from cutbank.domain.ranges import Ranges
 from cutbank.domain.session_events import Usage
 from cutbank.projections.rendering import summary_message
 
-WRITTEN = [name for name, one in FORMATS.items() if one.write or one.write_folder]
+WRITTEN = [name for name, one in FORMATS.items() if one.write]
 KEPT = json.loads(Path(__file__).with_name("kept.json").read_text("utf-8"))
 """What each format keeps of `talk`, and what it cannot hold of `odd`."""
 OTHERS = Native(provider="somebody", item="{}")
@@ -73,8 +70,7 @@ def exported(
     session: StoredSession, to: str, folder: Path, *, view: bool = False
 ) -> tuple[Path, dict[str, int]]:
     """Export the session; return where it lies and what was lost."""
-    name = f"{quote(session.key, safe='')[:80]}-{view}"
-    target = folder / (name + FORMATS[to].suffix if FORMATS[to].write else name)
+    target = folder / f"{quote(session.key, safe='')[:80]}-{view}{FORMATS[to].suffix}"
     return target, export(session, to, target, view=view).lost
 
 
@@ -147,10 +143,7 @@ TIMED = [
     "atif",
     "claude-code",
     "codex",
-    "copilot-cli",
-    "gemini-cli",
     "opencode",
-    "openhands-v1",
     "pi",
 ]
 
@@ -242,23 +235,6 @@ def test_a_summary_stays_one_and_is_never_a_users_words(
         assert before.summaries[0] not in after.texts.get("user", "")
 
 
-@pytest.mark.parametrize("to", ["openhands-v0", "openhands-v1"])
-def test_an_event_that_left_is_forgotten_once(store: SessionStore, to: str, tmp_path: Path) -> None:
-    session = talked(store)
-    for number in (1, 2):
-        session.compact(CutAt(session.view().entries[-6].position))
-        session.append(Block.user(f"and now? {number}"))
-
-    back, *_ = there_and_back(session, to, tmp_path)
-
-    texts = [[entry.block.text for entry in one.view().entries] for one in (session, back)]
-    assert texts[0] == texts[1]
-    (path,) = tmp_path.glob("*-False*")
-    whole = b"".join(read_files(path).values()).decode()
-    gone = [json.loads(ids) for ids in re.findall(r'"forgotten_event_ids": (\[.*?\])', whole)]
-    assert len(gone[0]) + len(gone[1]) == len({*gone[0], *gone[1]}) > 0
-
-
 def odd(session: StoredSession) -> StoredSession:
     """Fill a session with what some formats cannot hold."""
     session.configure(system_prompt="Be brief.")
@@ -312,5 +288,4 @@ def test_what_went_on_here_follows_what_the_source_recorded(
     assert verify(store).is_ok
     if found.begin_reading:  # a file of lines
         (out,) = tmp_path.glob("*-False*")
-        (then, *_), (now, *_) = (essence_of(found.name)(one) for one in (path, out))
-        assert now[: len(then)] == then
+        assert out.read_bytes().startswith(path.read_bytes())

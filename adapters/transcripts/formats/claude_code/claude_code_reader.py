@@ -127,7 +127,7 @@ class ClaudeTranscriptReader:
         elif reason := SKIPPED_ENTRY_TYPES.get(kind):
             entry.skip(reason)
             if "uuid" in item:
-                _skip_entry(entry)
+                entry.place()  # other entries may follow it
         else:
             if "uuid" in item:
                 entry.place()  # other entries may follow it
@@ -154,15 +154,6 @@ def _read_once(entry: ClaudeEntry, reader: Callable[[ClaudeEntry], None]) -> Non
         entry.skip("repeated id")
     else:
         raise MalformedError(f"uuid: another entry has the id {node.id}")
-
-
-def _skip_entry(entry: ClaudeEntry) -> None:
-    """Skip an entry; its children follow its parent instead."""
-    entry.place()
-    node = entry.node
-    if node.content_hash is None:
-        above = entry.item.get("parentUuid") or ""
-        node.skipped_parent_id = above if node.previous_id is None else node.previous_id
 
 
 def _read_user(entry: ClaudeEntry) -> None:
@@ -240,9 +231,6 @@ def _read_boundary(entry: ClaudeEntry) -> None:
     node.nearest_above = None  # the next entry starts a new chain, whatever parent it names
     conversation.add_to_context(node, begins=True, blocks=False)
     conversation.boundary = read_boundary(entry.item, entry.line, node, nodes)
-    last = entry.item.get("logicalParentUuid")
-    if isinstance(last, str) and (passed := nodes.get(last)):
-        entry.previous_id = passed.skipped_parent_id  # it has no parent
     entry.keep()
 
 

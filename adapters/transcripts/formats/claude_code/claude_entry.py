@@ -8,7 +8,7 @@ from .....domain.blocks import Origin
 from ..fields import JsonDict, get_field
 from ..json_lines import SourceLine
 from ..steps import Append, ImportStep, RawEntry, SkippedEntry, SourceProblem, UnknownEntry
-from .content import IndexedBlocks, remove_block_content
+from .content import IndexedBlocks
 from .conversations import ClaudeConversation, ConversationMap, EntryNode
 from .entries import FORMAT_NAME
 
@@ -29,8 +29,6 @@ class ClaudeEntry:
     """The content items of its message."""
     message_id: str | None = None
     uuid: str | None = None
-    previous_id: str | None = None
-    """As in the origin of a block."""
     steps: list[ImportStep] = field(default_factory=list)
     outcome: str = "imported"
 
@@ -45,7 +43,6 @@ class ClaudeEntry:
         self.node = self.sessions.add_node(id, parent, conversation, is_root=is_root)
         get_field(self.item, "timestamp", str)
         self.conversation, self.uuid = conversation, uuid
-        self.previous_id = self.node.previous_id
 
     def add(self, steps: Iterable[ImportStep]) -> None:
         """Add steps of the entry's conversation."""
@@ -55,21 +52,16 @@ class ClaudeEntry:
         self.add(self.make_appends(blocks))
 
     def make_appends(self, blocks: IndexedBlocks) -> Iterator[Append]:
-        """Yield blocks with their origins; the first origin holds the rest of the entry."""
-        rest: str | None = remove_block_content(self.item, self.line, blocks)
-        follows = self.previous_id
+        """Yield blocks with their origin."""
+        origin = Origin(
+            format=FORMAT_NAME,
+            id=self.item.get("uuid"),
+            time=self.item.get("timestamp"),
+            line=self.line.number,
+        )
         for index, block in blocks.items():
-            origin = Origin(
-                format=FORMAT_NAME,
-                id=self.item.get("uuid"),
-                time=self.item.get("timestamp"),
-                entry=rest,
-                line=self.line.number,
-                follows=follows,
-            )
             placed = block.model_copy(update={"origin": origin, "message_id": self.message_id})
             yield Append(f"{self.node.id}:{index}", placed, self.node.id)
-            rest = follows = None
 
     def skip(self, reason: str) -> None:
         """Record that the entry is known and has no content."""
@@ -80,8 +72,7 @@ class ClaudeEntry:
         """Keep a known entry unchanged; no model was sent it."""
         key = f"{self.uuid}:entry" if self.uuid else self._name_part(None)[0]
         line = self.line
-        step = RawEntry(key, self.kind, line.text, self.uuid, line.number, self.previous_id)
-        self.add([step])
+        self.add([RawEntry(key, self.kind, line.text, self.uuid, line.number)])
 
     def add_unknown(self, kind: str, index: int | None = None) -> None:
         """Record an entry of unknown type, or the item at an index. The rest of the entry holds an
@@ -92,7 +83,7 @@ class ClaudeEntry:
         key, raw = self._name_part(index)
         step = UnknownEntry(key, kind, raw)
         if index is None:
-            step = UnknownEntry(key, kind, raw, self.line.number, self.uuid, self.previous_id)
+            step = UnknownEntry(key, kind, raw, self.line.number, self.uuid)
         self.add([step])
 
     def add_problem(
@@ -101,10 +92,9 @@ class ClaudeEntry:
         """Record that nothing of the entry, or not the item at an index, can be read."""
         self.outcome = "error"
         key, raw = self._name_part(index)
-        number, follows = self.line.number, self.previous_id if index is None else None
         is_part = index is not None
-        step = SourceProblem(number, reason, key, raw, follows, is_part=is_part, append=append)
-        self.add([step])
+        number = self.line.number
+        self.add([SourceProblem(number, reason, key, raw, is_part=is_part, append=append)])
 
     def add_remark(self, reason: str) -> None:
         """Record that something is wrong with an entry that was read."""

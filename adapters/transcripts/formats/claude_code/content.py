@@ -1,12 +1,5 @@
-"""Converts the content items of Claude Code messages to blocks, and restores entries from blocks.
+"""Converts the content items of Claude Code messages to blocks."""
 
-For each item of the content, the remainder of an entry holds what the block does not. It is usually
-empty, and then the content is an empty list. An item without a block is kept whole, as a pair with
-false; an item of which the block holds only a part is a pair with true.
-"""
-
-import json
-from collections.abc import Sequence
 from typing import Any, Literal
 
 from .....domain.blocks import (
@@ -21,7 +14,7 @@ from .....domain.blocks import (
     ToolCall,
     ToolResult,
 )
-from ..fields import JsonDict, drop_fields, get_field, require_field, require_name, require_type
+from ..fields import JsonDict, get_field, require_field, require_name, require_type
 from ..json_lines import SourceLine
 from ..media_text import bytes_to_base64, require_base64
 from .entries import classify_user_text
@@ -135,121 +128,12 @@ def _read_title(item: JsonDict) -> str | None:
 IndexedBlocks = dict[int, AnyBlock]
 
 
-def remove_block_content(entry: JsonDict, line: SourceLine, held: IndexedBlocks) -> str:
-    """Return the entry as JSON text, without what its blocks hold.
-
-    `toolUseResult` repeats the content in the tool's own shape, often at many times its size: only
-    the sub-agent's id is kept.
-    """
-    rest = dict(entry)
-    match rest.pop("toolUseResult", None):
-        case {"agentId": str(agent)}:
-            rest["toolUseResult"] = {"agentId": agent}
-    match rest:
-        case {"message": {"content": str(content)}}:
-            if 0 in held and held[0].text == content:
-                rest["message"] = {**rest["message"], "content": ""}
-        case {"message": {"content": list(items)}}:
-            rest["message"] = {**rest["message"], "content": _item_remainders(items, held)}
-        case {"attachment": {"prompt": list(items)}}:
-            rest["attachment"] = {**rest["attachment"], "prompt": _item_remainders(items, held)}
-        case {"attachment": {"content": {"file": {"base64": str()} as file} as content}}:
-            if isinstance(block := held.get(0), Block) and block.media:
-                emptied = {**content, "file": {**file, "base64": ""}}
-                rest["attachment"] = {**rest["attachment"], "content": emptied}
-    return line.to_json(rest)
+def make_media_item(media: Media) -> JsonDict:
+    """Return the item of an image or a document."""
+    source = {"type": "url", "url": media.url} if media.url else _make_data_source(media)
+    return {"type": media.type, "source": source}
 
 
-def restore_claude_entry(rest: JsonDict, blocks: Sequence[AnyBlock]) -> JsonDict:
-    match rest:
-        case {"message": {"content": ""}}:
-            rest["message"]["content"] = blocks[0].text
-        case {"message": {"content": list(extras)}}:
-            rest["message"]["content"] = _restore_items(extras, blocks)
-        case {"attachment": {"prompt": list(extras)}}:
-            rest["attachment"]["prompt"] = _restore_items(extras, blocks)
-        case {"attachment": {"content": {"file": {"base64": ""} as file}}}:
-            if isinstance(blocks[0], Block) and blocks[0].media:
-                file["base64"] = bytes_to_base64(blocks[0].media.data)
-    return rest
-
-
-def _item_remainders(items: list[Any], held: IndexedBlocks) -> list[Any]:
-    extras = [
-        _item_remainder(item, held[index]) if index in held else [item, False]
-        for index, item in enumerate(items)
-    ]
-    return extras if any(extras) else []
-
-
-def _restore_items(extras: list[Any], blocks: Sequence[AnyBlock]) -> list[Any]:
-    if not extras:
-        return [block_to_item(block) for block in blocks]
-    waiting = iter(blocks)
-    items: list[Any] = []
-    for extra in extras:
-        match extra:
-            case [item, has_block]:
-                items.append(item)
-                if has_block:
-                    next(waiting)
-            case _:
-                items.append(block_to_item(next(waiting), extra))
-    return items
-
-
-def _item_remainder(item: JsonDict, part: AnyBlock | ResultPart) -> JsonDict | list[Any]:
-    """Return what the block, or the part of a result, does not hold of its item."""
-    if not isinstance(part, (Text, Media)) and part.native is not None:
-        return {}
-    match part:
-        case ToolCall():
-            return drop_fields(item, "type", "id", "name", "input")
-        case ToolResult(content=str()) if not isinstance(item.get("content"), str):
-            return [item, True]
-        case ToolResult(content=content):
-            extra = drop_fields(item, "type", "tool_use_id", "content")
-            if isinstance(content, str):
-                return extra
-            pairs = zip(item["content"], content, strict=True)
-            inner = [_item_remainder(one, held) for one, held in pairs]
-            return {**extra, "content": inner} if any(inner) else extra
-        case (Media() as media) | Block(media=Media() as media):
-            extra = drop_fields(item, "type")
-            extra["source"] = drop_fields(item["source"], *(() if media.url else ("data",)))
-            usual = {"type": "base64", "media_type": media.mime}
-            if extra["source"] == usual and item["type"] == media.type:
-                del extra["source"]
-            return extra
-        case _:
-            return drop_fields(item, "type", "text") if item["text"] == part.text else [item, True]
-
-
-def block_to_item(part: AnyBlock | ResultPart, extra: JsonDict | None = None) -> JsonDict:
-    """Return the item of a block, or of a part of a result, with what the block does not hold."""
-    if not isinstance(part, (Text, Media)) and part.native is not None:
-        found: JsonDict = json.loads(part.native.item)
-        return found
-    more = dict(extra or {})
-    match part:
-        case ToolCall(tool_call_id=id, name=name, arguments=arguments):
-            called = json.loads(arguments)
-            return {"type": "tool_use", "id": id, "name": name, "input": called, **more}
-        case ToolResult(tool_call_id=id, content=content):
-            inner = more.pop("content", None) or [{}] * len(content)
-            parts: Any = content
-            if not isinstance(content, str):
-                parts = [block_to_item(*pair) for pair in zip(content, inner, strict=True)]
-            return {"type": "tool_result", "tool_use_id": id, "content": parts, **more}
-        case (Media() as media) | Block(media=Media() as media):
-            return {"type": media.type, **more, "source": _make_source(media, more.get("source"))}
-        case _:
-            return {"type": "text", "text": part.text, **more}
-
-
-def _make_source(media: Media, source: JsonDict | None) -> JsonDict:
-    if media.url:
-        return source or {"type": "url", "url": media.url}
-    source = source or {"type": "base64", "media_type": media.mime}
-    is_text = source["type"] == "text"
-    return {**source, "data": media.data.decode() if is_text else bytes_to_base64(media.data)}
+def _make_data_source(media: Media) -> JsonDict:
+    data = bytes_to_base64(media.data)
+    return {"type": "base64", "media_type": media.mime, "data": data}

@@ -26,10 +26,6 @@ class EntryNode:
     nearest_above: "EntryNode | None" = None
     """The parent, or a shortcut to the newest ancestor in context."""
     is_root: bool = False
-    previous_id: str | None = None
-    """The nearest kept ancestor, if its parent is not kept; empty if there is none."""
-    skipped_parent_id: str | None = None
-    """For a skipped entry, the entry that its children follow instead."""
     content_hash: int | None = None
     """A hash of the entry's content, once it was read."""
     index: int = -1
@@ -244,7 +240,6 @@ class ConversationMap:
             parent=parent,
             nearest_above=above,
             is_root=is_root or parent is not above,
-            previous_id=parent.skipped_parent_id if parent else None,
         )
         self.nodes[id] = node
         return node

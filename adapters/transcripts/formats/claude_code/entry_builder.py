@@ -26,13 +26,14 @@ from ..outgoing import (
     OutgoingCompaction,
     OutgoingMessage,
     OutgoingSession,
+    OwnBlock,
     get_block_time,
     get_time,
     make_session_uuid,
     to_iso,
 )
 from ..summary_mark import SUMMARY_MARK, is_imported_summary, make_marked_text
-from .content import CLAUDE_CODE_PROVIDER, block_to_item
+from .content import CLAUDE_CODE_PROVIDER, make_media_item
 from .entries import SYNTHETIC_MODEL
 
 CLAUDE_CODE_VERSION = "2.1.235"
@@ -65,17 +66,16 @@ class ClaudeEntryBuilder:
         """What the last summary covers, if there is one."""
         self.written: dict[int, str] = {}
 
-    def follow_entry(self, entry: JsonDict, said: Sequence[OutgoingBlock]) -> None:
+    def follow_entry(self, entry: JsonDict, own: Sequence[OwnBlock]) -> None:
         """Continue after one of Claude Code's own entries."""
-        if not isinstance(id := entry.get("uuid"), str):
+        if not own or not isinstance(id := entry.get("uuid"), str):
             return
-        for one in said:
+        for one in own:
             self.written[one.position] = id
-            if isinstance(one.block, ToolCall):
-                name = one.block.tool_call_id
+            if name := one.tool_call_id:
                 self.given.add(name)
                 self.calls[name] = (name, id)
-        if not any(one.is_retracted for one in said):
+        if not any(one.is_retracted for one in own):
             self.last = id
             self.envelope |= {name: entry[name] for name in _SHARED_FIELDS if name in entry}
 
@@ -219,7 +219,7 @@ class ClaudeEntryBuilder:
             case Block(kind=Kind.THINKING):
                 self.outgoing.count_loss("thoughts that Anthropic did not sign")
             case (Media() as media) | Block(media=Media() as media):
-                return block_to_item(media)
+                return make_media_item(media)
             case Text(text=text):
                 return {"type": "text", "text": text}
             case Block(text=text) if text.strip():

@@ -200,20 +200,13 @@ class CodexTranscriptReader:
             else:
                 self.now.add(append_inherited_summary(summary, key, line, time))
             return
-        rest = read.rest if payload is line.value else {**line.value, "payload": read.rest}
-        origin = Origin(
-            format=FORMAT_NAME,
-            id=get_field(payload, "id", str),
-            time=time,
-            entry=line.to_json(rest),
-            line=line.number,
-        )
-        again = origin.model_copy(update={"entry": None}) if len(read.blocks) > 1 else origin
+        id = get_field(payload, "id", str)
+        origin = Origin(format=FORMAT_NAME, id=id, time=time, line=line.number)
         name = make_source_id(line.number)
         item = make_context_item(read, payload, line, name)
         self.context.append(item)
         for index, block in enumerate(read.blocks):
-            placed = block.model_copy(update={"origin": again if index else origin})
+            placed = block.model_copy(update={"origin": origin})
             served = read.is_server_tool and index == 0
             self.now.add(Append(f"{key}:{index}", placed, name, is_server_call=served))
         first = read.blocks[0]

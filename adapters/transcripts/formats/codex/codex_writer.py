@@ -1,15 +1,12 @@
 """Writes a session as a rollout that Codex resumes."""
 
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from .....domain.blocks import (
     UNSENT_KINDS,
     AnyBlock,
-    Block,
     Kind,
-    Origin,
     ToolCall,
     ToolResult,
 )
@@ -25,17 +22,16 @@ from ..outgoing import (
     OutgoingBlock,
     OutgoingCall,
     OutgoingCompaction,
-    OutgoingEntry,
     OutgoingSession,
+    OwnBlock,
+    SourceEntry,
     get_block_time,
     get_time,
-    group_outgoing_entries,
+    merge_with_source,
     to_iso,
 )
 from ..summary_mark import SUMMARY_MARK
 from .compaction import HISTORY_FIELD
-from .entries import FORMAT_NAME
-from .items import restore_line
 from .line_builder import (
     CodexItemBuilder,
     TokenTotals,
@@ -60,40 +56,13 @@ class RolloutWriter:
         """The model of the last turn context."""
         self.title: str | None = None
         """The thread name in the last event."""
-        self.rolled_back = 0
-        """The position of the last rollback."""
-        self.has_header = False
-        self.is_bare = False
-        """Whether items have no wrappers, as in the oldest versions."""
-        self.has_compactions = False
-        """Whether the log holds Codex's own compaction lines."""
-        compactions: list[OutgoingCompaction] = []
-        for part in outgoing.read_parts():
-            if isinstance(part, OutgoingCompaction):
-                compactions.append(part)
-            elif isinstance(part, OutgoingBlock):
-                self._look_ahead(part.position, part.block)
-        self.retained = RetainedMessages(one for one in compactions if self._is_written(one))
-
-    def _look_ahead(self, position: int, block: AnyBlock) -> None:
-        match block:
-            case Block(kind=Kind.NOTE, name=name, origin=Origin(format=format, entry=None)) if (
-                format == FORMAT_NAME
-            ):
-                if name in ("compacted", "summary"):
-                    self.has_compactions = True
-                elif name == "thread_rolled_back":
-                    self.rolled_back = position
-                elif name == "session_meta" and not self.has_header:
-                    self.has_header = True
-                    self.is_bare = "payload" not in json.loads(block.text)
-
-    def _is_written(self, compacted: OutgoingCompaction) -> bool:
-        return not (self.has_compactions and compacted.boundary.policy == RECORDED_LINEAGE)
+        self.is_bare: bool | None = None
+        """Whether items have no wrappers, as in the oldest versions; None before any line."""
+        self.retained = RetainedMessages(outgoing)
 
     def write_lines(self) -> Iterator[bytes]:
         outgoing = self.outgoing
-        if not self.has_header:
+        if not outgoing.kept_source:
             yield encode_line(make_session_meta(outgoing))
         for what, count in (
             ("branches", len(outgoing.forks)),
@@ -103,15 +72,15 @@ class RolloutWriter:
             if count:
                 outgoing.count_loss(what, count)
         message: list[OutgoingBlock] = []
-        for part in group_outgoing_entries(outgoing.read_parts(), FORMAT_NAME):
+        for part in merge_with_source(outgoing):
             if message and not _continues_message(message[0].block, part):
                 yield from self._write_message(message)
                 message = []
             match part:
                 case OutgoingBlock():
-                    if not part.is_retracted:
+                    if not (part.is_retracted or part.is_cancelled_result):
                         message.append(part)
-                case OutgoingEntry():
+                case SourceEntry():
                     yield from self._write_entry(part)
                 case OutgoingCall(call=call):
                     yield from self._write_call(call)
@@ -123,53 +92,39 @@ class RolloutWriter:
             time = to_iso(outgoing.opened_at)
             yield encode_line(make_event("thread_name_updated", time, **named))
 
-    def _write_entry(self, entry: OutgoingEntry) -> Iterator[bytes]:
-        said = [
-            one
-            for one in entry.outgoing_blocks
-            if not one.is_retracted or one.position < self.rolled_back
-        ]
-        if not said:
+    def _write_entry(self, entry: SourceEntry) -> Iterator[bytes]:
+        """Yield a line of the source, unless its blocks were retracted since."""
+        if entry.own_blocks and all(one.is_removed for one in entry.own_blocks):
             return
-        if entry.raw is not None:
-            self._note_raw_line(said[0].block)
-            yield entry.raw.encode() + b"\n"
+        yield entry.raw
+        line = entry.value
+        if not isinstance(line, dict):
             return
-        rest = entry.remainder or {}
-        is_restated = rest.get("type") == HISTORY_FIELD
-        if is_restated and not self.outgoing.is_view:
-            self.retained.hold([*self.builder.build_items(said)], said)
+        if self.is_bare is None:
+            self.is_bare = "payload" not in line
+        item = line.get("payload", line)
+        if not isinstance(item, dict):
             return
-        blocks = [one.block for one in said]
-        is_whole = not is_restated and len(said) == len(entry.outgoing_blocks)
-        whole = restore_line(rest, blocks) if is_whole else None
-        if whole is None:
-            yield from self._write_message(said)
-            return
-        item = whole.get("payload", whole)
-        for block in blocks:
-            if isinstance(block, ToolCall):
-                self.builder.note_original_call(block, item)
-            elif isinstance(block, ToolResult):
-                item["type"] = self.builder.required_output_type(block) or item["type"]
-        self.retained.hold([item], said)
-        yield from self._write_with_event(whole, blocks, str(whole.get("timestamp") or ""))
-
-    def _note_raw_line(self, note: AnyBlock) -> None:
-        """Update the thread's state from a raw line."""
-        if isinstance(note, Block) and note.name in ("turn_context", "thread_name_updated"):
-            payload = json.loads(note.text)["payload"]
-            if note.name == "turn_context":
-                self.model = payload.get("model") or self.model
-            elif payload.get("thread_id") in (None, self.outgoing.key):
-                self.title = payload.get("thread_name") or self.title
+        match line:
+            case {"type": "turn_context"}:
+                self.model = item.get("model") or self.model
+            case {"type": "event_msg", "payload": {"type": "thread_name_updated"}}:
+                if item.get("thread_id") in (None, self.outgoing.key):
+                    self.title = item.get("thread_name") or self.title
+            case {"type": "compacted"}:
+                self.retained.hold_restated(entry.own_blocks)
+            case _ if sent := [one for one in entry.own_blocks if not one.is_note]:
+                for one in sent:
+                    if one.tool_call_id:
+                        self.builder.note_original_call(one.tool_call_id, item)
+                self.retained.hold([item], [one.position for one in sent])
 
     def _write_message(self, said: Sequence[OutgoingBlock]) -> Iterator[bytes]:
         """Yield items of blocks from another format, or from cutbank."""
         if not said:
             return
         items = [*self.builder.build_items(said)]
-        self.retained.hold(items, said)
+        self.retained.hold(items, [one.position for one in said])
         time = to_iso(get_block_time(said[0]))
         if items and self.model is None and self.outgoing.model and not self.is_bare:
             yield self._name_model(self.outgoing.model, time)
@@ -210,8 +165,6 @@ class RolloutWriter:
         yield encode_line(self.totals.add_call(call.usage, time, call.context_window))
 
     def _write_compaction(self, compacted: OutgoingCompaction) -> Iterator[bytes]:
-        if not self._is_written(compacted):
-            return
         boundary, summary = compacted.boundary, compacted.summary
         time = to_iso(get_time(compacted.time, boundary.source_time))
         history: list[JsonDict] = []
@@ -225,8 +178,7 @@ class RolloutWriter:
         if self.is_bare:
             yield from (encode_line(item) for item in history)
             return
-        for items, said in self.retained.find_kept(compacted.boundary):
-            history += items or CodexItemBuilder(self.outgoing).build_items(said)
+        history += self.retained.find_kept(compacted.boundary)
         payload = {"message": text, "replacement_history": history}
         yield encode_line(make_rollout_line("compacted", payload, time))
         yield encode_line(self.totals.report_remaining(boundary.post_tokens, time))
@@ -242,41 +194,69 @@ def _continues_message(first: AnyBlock, part: object) -> bool:
     )
 
 
-_WrittenMessage = tuple[list[JsonDict], Sequence[OutgoingBlock]]
-"""The items of a message, and its blocks."""
-
-
 class RetainedMessages:
-    """The messages that a later compaction keeps."""
+    """The items that a later compaction keeps."""
 
-    def __init__(self, compactions: Iterable[OutgoingCompaction]) -> None:
+    def __init__(self, outgoing: OutgoingSession) -> None:
+        self.outgoing = outgoing
+        boundaries: list[CompactBoundary] = []
+        self._blocks: dict[int, OutgoingBlock] = {}
+        """The blocks that a compaction shows otherwise, or that only a compaction holds."""
+        for part in outgoing.read_parts():
+            match part:
+                case OutgoingCompaction(boundary=boundary):
+                    if not outgoing.kept_source or boundary.policy != RECORDED_LINEAGE:
+                        boundaries.append(boundary)
+                case OutgoingBlock(position=position, block=block):
+                    origin = block.origin
+                    if origin and (origin.id or "").startswith(HISTORY_FIELD):
+                        self._blocks[position] = part
         self._wanted: list[Ranges] = [Ranges()]
-        for compacted in reversed([*compactions]):
-            self._wanted.append(self._wanted[-1] | compacted.boundary.kept)
-        self._messages: list[_WrittenMessage] = []
+        for boundary in reversed(boundaries):
+            self._wanted.append(self._wanted[-1] | boundary.kept)
+        changed = {trim.position for one in boundaries for trim in one.trims}
+        changed |= {shown.position for one in boundaries for shown in one.replacements}
+        if changed:
+            for part in outgoing.read_parts():
+                if isinstance(part, OutgoingBlock) and part.position in changed:
+                    self._blocks[part.position] = part
+        self._messages: list[tuple[list[JsonDict], list[int]]] = []
 
-    def hold(self, items: list[JsonDict], said: Sequence[OutgoingBlock]) -> None:
-        """Record written items with their blocks."""
-        if items and _are_in(self._wanted[-1], said):
-            self._messages.append((items, said))
+    def hold(self, items: list[JsonDict], positions: list[int]) -> None:
+        """Record written items, and the positions of their blocks."""
+        if items and _are_in(self._wanted[-1], positions):
+            self._messages.append((items, positions))
 
-    def find_kept(self, boundary: CompactBoundary) -> list[_WrittenMessage]:
-        """Return kept messages in order; without items if the compaction shows other texts."""
+    def hold_restated(self, own: Sequence[OwnBlock]) -> None:
+        """Record the items that a compaction of the source added to the context."""
+        for one in own:
+            if said := self._blocks.get(one.position):
+                self.hold([*CodexItemBuilder(self.outgoing).build_items([said])], [one.position])
+
+    def find_kept(self, boundary: CompactBoundary) -> list[JsonDict]:
+        """Return the items of kept messages in order, as the compaction shows them."""
         trims = {trim.position: trim for trim in boundary.trims}
         texts = {one.position: one.text for one in boundary.replacements}
-        kept: list[_WrittenMessage] = []
-        for items, said in self._messages:
-            if _are_in(boundary.kept, said):
-                shown = [_show_block(one, trims, texts) for one in said]
-                kept.append((items, said) if shown == [*said] else ([], shown))
+        kept: list[JsonDict] = []
+        for items, positions in self._messages:
+            if not _are_in(boundary.kept, positions):
+                continue
+            blocks = [self._blocks[at] for at in positions if at in self._blocks]
+            if len(blocks) == len(positions) and any(
+                at in trims or at in texts for at in positions
+            ):
+                shown = [_show_block(one, trims, texts) for one in blocks]
+                kept += CodexItemBuilder(self.outgoing).build_items(shown)
+            else:
+                kept += items
         self._wanted.pop()
         later = self._wanted[-1]
-        self._messages = [message for message in self._messages if _are_in(later, message[1])]
+        self._messages = [one for one in self._messages if _are_in(later, one[1])]
         return kept
 
 
-def _are_in(positions: Ranges, said: Sequence[OutgoingBlock]) -> bool:
-    return bool(positions.runs) and any(one.position in positions for one in said)
+def _are_in(positions: Ranges, wanted: Iterable[int]) -> bool:
+    return bool(positions.runs) and any(one in positions for one in wanted)
 
 
 def _show_block(

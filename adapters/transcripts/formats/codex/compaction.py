@@ -102,10 +102,7 @@ def make_source_id(line: int, part: int = 0) -> str:
 
 
 HISTORY_FIELD = "replacement_history"
-"""The entry type of blocks that a compaction added to the context.
-
-The line of the compaction holds them, and is kept unchanged.
-"""
+"""The field of a compaction with the items in context after it, some of them new."""
 
 _INPUT_KINDS = (Kind.USER, Kind.DEVELOPER)
 
@@ -247,21 +244,16 @@ def _make_appends(
     id = make_source_id(line.number, place)
     shared = {"message_id": id} if len(read.blocks) > 1 else {}
     appends: list[Append] = []
+    origin = _origin(line, place, time)
     for index, block in enumerate(read.blocks):
-        origin = _origin(line, place, time, again=index > 0)
         placed: AnyBlock = block.model_copy(update={"origin": origin, **shared})
         appends.append(Append(f"{key}:{place}:{index}", placed, id))
     return appends
 
 
-def _origin(line: SourceLine, place: int, time: str | None, *, again: bool = False) -> Origin:
-    return Origin(
-        format=FORMAT_NAME,
-        id=f"{HISTORY_FIELD}:{place}",
-        time=time,
-        entry=None if again else f'{{"type":"{HISTORY_FIELD}"}}',
-        line=line.number,
-    )
+def _origin(line: SourceLine, place: int, time: str | None) -> Origin:
+    id = f"{HISTORY_FIELD}:{place}"
+    return Origin(format=FORMAT_NAME, id=id, time=time, line=line.number)
 
 
 def _message_text(item: JsonDict) -> str | None:

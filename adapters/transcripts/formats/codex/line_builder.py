@@ -38,18 +38,12 @@ class CodexItemBuilder:
         self.taken: set[str] = set()
         self.ids: dict[str, str] = {}
         """Open calls that were written with another id."""
-        self.answers: dict[str, tuple[str, bool]] = {}
-        """The type of item that answers an open call, and whether the call was built here."""
+        self.answers: dict[str, str] = {}
+        """The type of item that answers an open call."""
 
-    def note_original_call(self, call: ToolCall, item: JsonDict) -> None:
-        self.taken.add(call.tool_call_id)
-        is_custom = item.get("type") == "custom_tool_call"
-        self.answers[call.tool_call_id] = (_CUSTOM if is_custom else _FUNCTION, False)
-
-    def required_output_type(self, result: ToolResult) -> str | None:
-        """Return the required type of an original result, if its call was not written unchanged."""
-        kind, is_made_here = self.answers.pop(result.tool_call_id, (None, False))
-        return kind if is_made_here else None
+    def note_original_call(self, call: str, item: JsonDict) -> None:
+        self.taken.add(call)
+        self.answers[call] = _CUSTOM if item.get("type") == "custom_tool_call" else _FUNCTION
 
     def build_items(self, said: Sequence[OutgoingBlock]) -> Iterator[JsonDict]:
         """Yield the items of a message: one for input, one for each piece of a model's answer."""
@@ -96,7 +90,7 @@ class CodexItemBuilder:
             case Block(kind=Kind.ARTIFACT):
                 lost = "artifacts"
             case Block(kind=Kind.NOTE, origin=origin):
-                is_raw = origin is not None and origin.entry is None
+                is_raw = origin is not None
                 lost = "entries that only their own agent needs" if is_raw else "notes"
             case _ if own is not None and own.get("type") not in _PAIRED_CALLS:
                 return own
@@ -117,9 +111,9 @@ class CodexItemBuilder:
         if id != call.tool_call_id:
             self.ids[call.tool_call_id] = id
         if own is not None and own.get("type") == "custom_tool_call":
-            self.answers[id] = (_CUSTOM, True)
+            self.answers[id] = _CUSTOM
             return {**own, "call_id": id}
-        self.answers[id] = (_FUNCTION, True)
+        self.answers[id] = _FUNCTION
         name = sanitize_tool_name(call.name, MAX_TOOL_NAME_CHARACTERS)
         if name != call.name:
             self.outgoing.count_loss("names of tools as they were")
@@ -127,7 +121,7 @@ class CodexItemBuilder:
 
     def _build_result(self, result: ToolResult) -> JsonDict:
         id = self.ids.pop(result.tool_call_id, result.tool_call_id)
-        kind, _ = self.answers.pop(id, (_FUNCTION, True))
+        kind = self.answers.pop(id, _FUNCTION)
         if result.is_error:
             self.outgoing.count_loss("marks of tool results that are errors")
         output: Any = result.content

@@ -1,11 +1,7 @@
-"""Reads and writes sessions of GitHub Copilot CLI: event files in which each event names its
-parent.
-"""
+"""Reads sessions of GitHub Copilot CLI: event files in which each event names its parent."""
 
 from ..format import Format, make_line_read
-from .copilot_cli_reader import begin_reading, recognizes
-from .copilot_cli_writer import write
-from .event_content import FORMAT_NAME
+from .copilot_cli_reader import FORMAT_NAME, begin_reading, recognizes
 
 FORMAT = Format(
     name=FORMAT_NAME,
@@ -13,6 +9,5 @@ FORMAT = Format(
     recognizes=recognizes,
     read=make_line_read(begin_reading),
     begin_reading=begin_reading,
-    write=write,
     home_patterns=("~/.copilot/session-state", "~/.copilot/history-session-state"),
 )

@@ -10,7 +10,6 @@ from ..entry_steps import EntryBlocks, EntryLocation, EntrySteps
 from ..fields import (
     JsonDict,
     MalformedError,
-    drop_fields,
     find_text,
     get_field,
     require_field,
@@ -30,7 +29,6 @@ from ..steps import (
 )
 from ..summary_mark import find_marked_summary
 from .event_content import (
-    FORMAT_NAME,
     KEPT_EVENT_TYPES,
     SKIPPED_EVENT_TYPES,
     is_from_sub_agent,
@@ -40,6 +38,7 @@ from .event_content import (
     read_user_message,
 )
 
+FORMAT_NAME = "copilot-cli"
 _USER_SOURCES = (None, "", "user")
 _KEPT_UNKNOWN = "the source does not say which messages stayed in context"
 
@@ -66,14 +65,10 @@ class CopilotReader:
         """Ids of events, each with the id of the event that was kept before it."""
         self.digests: dict[str, str] = {}
         self.kept: str | None = None
-        self.skipped: dict[str, str | None] = {}
-        """Skipped events, each with the last one kept before."""
         self.calls: dict[str, str] = {}
         """Open tool calls: their ids in the source and in the session."""
-        self.arguments: dict[str, Any] = {}
         self.answers: dict[str, str] = {}
         """Calls of the model, each with the first event of its answer."""
-        self.system_prompt: str | None = None
 
     def read(self, line: SourceLine) -> Iterable[ImportStep]:
         entry = EntrySteps(line.number, line.end)
@@ -106,12 +101,11 @@ class CopilotReader:
             return
         if reason := SKIPPED_EVENT_TYPES.get(kind):
             entry.skip(kind, reason)
-            self.skipped[id] = self.kept
             self.digests[id] = line.digest
             return
         before = self.kept
         if is_from_sub_agent(event, data):
-            self._keep_raw(entry, line, kind, id)
+            self._keep_raw(entry, line, id)
         elif kind == "user.message":
             self._read_user(entry, line, data, id)
         elif kind == "assistant.message":
@@ -127,10 +121,8 @@ class CopilotReader:
         self.kept = id
 
     def _locate(self, line: SourceLine, id: str) -> EntryLocation:
-        above = get_field(line.value, "parentId", str)
-        follows = self.skipped.get(above) if above in self.skipped else None
         time = get_field(line.value, "timestamp", str)
-        return EntryLocation(FORMAT_NAME, id, line, line.number, id, time, follows)
+        return EntryLocation(FORMAT_NAME, id, line, line.number, id, time)
 
     def _append_content(
         self,
@@ -139,27 +131,24 @@ class CopilotReader:
         whence: EntryLocation,
         message_id: str | None = None,
     ) -> None:
-        event = whence.line.value
         if not pieces.blocks:
-            self._keep_raw(entry, whence.line, event["type"], whence.key)
+            self._keep_raw(entry, whence.line, whence.key)
             return
         self.has_said = True
-        entry.add(*pieces.make_appends(whence, event, message_id, with_copies=False))
+        entry.add(*pieces.make_appends(whence, message_id))
 
     def _read_user(self, entry: EntrySteps, line: SourceLine, data: JsonDict, id: str) -> None:
         pieces, whence = EntryBlocks(), self._locate(line, id)
         source = get_field(data, "source", str, "data.")
         found = find_marked_summary(data, data.get("content"))
-        by_harness = source not in _USER_SOURCES or found is not None
-        read_user_message(pieces, data, by_harness=by_harness)
         if found and self.has_said:
-            self._keep_raw(entry, line, "user.message", id)
+            self._keep_raw(entry, line, id)
             entry.add(SourceCompaction(f"{id}:compacted", Trigger.MANUAL, found.text))
             return
-        if found and pieces.blocks:
-            pieces.placeholders.clear()  # the mark stays in the remainder of the event
-            bare = {"name": "summary", "text": found.text}
-            pieces.blocks[0] = pieces.blocks[0].model_copy(update=bare)
+        if found:
+            pieces.add_summary(found.text)
+        else:
+            read_user_message(pieces, data, by_harness=source not in _USER_SOURCES)
         self._append_content(entry, pieces, whence)
 
     def _read_assistant(self, entry: EntrySteps, line: SourceLine, data: JsonDict, id: str) -> None:
@@ -167,12 +156,10 @@ class CopilotReader:
         said = get_field(data, "messageId", str, "data.") or id
         answer = get_field(data, "apiCallId", str, "data.") or said
         self.calls |= read_assistant_message(pieces, whence, data, self.calls)
-        for request in data.get("toolRequests") or []:
-            self.arguments[request["toolCallId"]] = request.get("arguments")
         first = self.answers.setdefault(answer, id)
         self._append_content(entry, pieces, whence, answer)
         if data.get("outputTokens") is not None:
-            entry.add(self._read_call(data, answer, id, whence.time, first))
+            entry.add(self._read_call(data, answer, whence, first))
 
     def _read_result(self, entry: EntrySteps, line: SourceLine, data: JsonDict, id: str) -> None:
         call = require_field(data, "toolCallId", str, "data.")
@@ -186,27 +173,15 @@ class CopilotReader:
     def _read_known(
         self, entry: EntrySteps, line: SourceLine, kind: str, data: JsonDict, id: str
     ) -> None:
-        told: JsonDict = line.value
-        asked: JsonDict = {}
+        self._keep_raw(entry, line, id)
         match kind, data:
-            case "tool.execution_start", {"toolCallId": str(call), "arguments": arguments} if (
-                call in self.arguments and self.arguments[call] == arguments
-            ):
-                # The request event holds them, and export restores them from there.
-                told = told | {"data": drop_fields(data, "arguments")}
-            case "system.message", {"content": str(text)} if text == self.system_prompt:
-                told = told | {"data": drop_fields(data, "content")}
             case "system.message", {"content": str(text)}:
-                self.system_prompt = text
-                asked = {"system_prompt": text}
-            case "session.start", {"selectedModel": str(model)}:
-                asked = {"settings": {"model": model}}
-            case "session.model_change", {"newModel": str(model)}:
-                asked = {"settings": {"model": model}}
-        entry.add(RawEntry(id, kind, line.to_json(told), id, line.number))
-        if asked:
-            entry.add(RequestParameters(f"{id}:asked", **asked))
-        match kind, data:
+                entry.add(RequestParameters(f"{id}:asked", system_prompt=text))
+            case ("session.start", {"selectedModel": str(model)}) | (
+                "session.model_change",
+                {"newModel": str(model)},
+            ):
+                entry.add(RequestParameters(f"{id}:asked", settings={"model": model}))
             case "session.title_changed", {"title": str(title)}:
                 self.begin = replace(self.begin, title=title)
                 entry.add(self.begin)
@@ -221,8 +196,8 @@ class CopilotReader:
                 entry.add(Rewind(f"{id}:rewind", to=self.seen[first]))
             case "assistant.usage", _:
                 answer = get_field(data, "apiCallId", str, "data.") or id
-                time = get_field(line.value, "timestamp", str)
-                entry.add(self._read_call(data, answer, id, time, self.answers.get(answer)))
+                whence = self._locate(line, id)
+                entry.add(self._read_call(data, answer, whence, self.answers.get(answer)))
 
     def _read_compaction(self, line: SourceLine, data: JsonDict, id: str) -> SourceCompaction:
         before = get_field(data, "preCompactionMessagesLength", int, "data.")
@@ -239,18 +214,18 @@ class CopilotReader:
         )
 
     def _read_call(
-        self, data: JsonDict, answer: str, id: str, time: str | None, first: str | None
+        self, data: JsonDict, answer: str, whence: EntryLocation, first: str | None
     ) -> ReportedCall:
         fields = {
             "call_id": answer,
             "model": get_field(data, "model", str, "data."),
             "usage": read_copilot_usage(data),
-            "source_time": time,
+            "source_time": whence.time,
         }
-        return ReportedCall(f"{id}:call", fields, first_answer_id=first)
+        return ReportedCall(f"{whence.key}:call", fields, first_answer_id=first)
 
-    def _keep_raw(self, entry: EntrySteps, line: SourceLine, kind: str, id: str) -> None:
-        entry.add(RawEntry(id, kind, _raw_text(line), id, line.number))
+    def _keep_raw(self, entry: EntrySteps, line: SourceLine, id: str) -> None:
+        entry.add(RawEntry(id, line.value["type"], _raw_text(line), id, line.number))
 
 
 def _raw_text(line: SourceLine) -> str:

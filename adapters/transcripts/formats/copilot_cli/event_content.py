@@ -2,10 +2,10 @@
 
 from collections.abc import Mapping
 
-from .....domain.blocks import Block, Kind, Media, Text, ToolCall, ToolResult
+from .....domain.blocks import Block, Kind, Media, ToolCall
 from .....domain.session_events import Usage
 from .. import media_text
-from ..entry_steps import EntryBlocks, EntryLocation
+from ..entry_steps import ContentPart, EntryBlocks, EntryLocation
 from ..fields import (
     JsonDict,
     MalformedError,
@@ -14,9 +14,6 @@ from ..fields import (
     require_field,
     require_object,
 )
-from ..placeholders import Placeholder
-
-FORMAT_NAME = "copilot-cli"
 
 _DISPLAYED = (
     *("session.error", "session.idle", "session.info", "session.usage_info", "session.warning"),
@@ -66,17 +63,8 @@ def read_user_message(pieces: EntryBlocks, data: JsonDict, *, by_harness: bool) 
     """Read a user message; the model got its `transformedContent`."""
     said = get_field(data, "content", str, "data.") or ""
     sent = get_field(data, "transformedContent", str, "data.")
-    text = sent or said
-    if text:
-        block = pieces.add(Block(kind=Kind.DEVELOPER if by_harness else Kind.USER, text=text))
-        if sent:
-            hole = Placeholder(("data", "transformedContent"), block_index=block)
-            pieces.placeholders.append(hole)
-        if said and (at := text.find(said)) >= 0:
-            span = (at, at + len(said))
-            hole = Placeholder(("data", "content"), block_index=block, span=span)
-            pieces.placeholders.append(hole)
-    for index, file in enumerate(get_field(data, "attachments", list, "data.") or []):
+    pieces.add_text(Kind.DEVELOPER if by_harness else Kind.USER, sent or said)
+    for file in get_field(data, "attachments", list, "data.") or []:
         match file:  # only a blob holds its bytes; others are not in the file
             case {"type": "blob", "data": str(encoded), "mimeType": str(mime)}:
                 media = Media(
@@ -85,10 +73,7 @@ def read_user_message(pieces: EntryBlocks, data: JsonDict, *, by_harness: bool) 
                     data=media_text.require_base64(encoded, "data: "),
                     name=find_text(file, "displayName"),
                 )
-                block = pieces.add(Block(kind=Kind(media.type), media=media, name=media.name))
-                if media_text.is_base64_of(media, encoded):
-                    hole_at = ("data", "attachments", index, "data")
-                    pieces.placeholders.append(Placeholder(hole_at, "base64", block_index=block))
+                pieces.add(Block(kind=Kind(media.type), media=media, name=media.name))
 
 
 def read_assistant_message(
@@ -99,10 +84,8 @@ def read_assistant_message(
     `calls` are the open calls.
     """
     opened: dict[str, str] = {}
-    if thought := get_field(data, "reasoningText", str, "data."):
-        pieces.add(Block.thinking(thought), ("data", "reasoningText"))
-    if text := get_field(data, "content", str, "data."):
-        pieces.add(Block.assistant(text), ("data", "content"))
+    pieces.add_text(Kind.THINKING, get_field(data, "reasoningText", str, "data.") or "")
+    pieces.add_text(Kind.ASSISTANT, get_field(data, "content", str, "data.") or "")
     for index, item in enumerate(get_field(data, "toolRequests", list, "data.") or []):
         within = f"data.toolRequests[{index}]"
         request = require_object(item, f"{within}: ")
@@ -110,15 +93,10 @@ def read_assistant_message(
         name = require_field(request, "name", str, f"{within}.")
         if not id:
             raise MalformedError(f"{within}.toolCallId: expected an id, but it is empty")
-        arguments = request.get("arguments", {})
+        told = request.get("arguments", {})
+        arguments = told if isinstance(told, str) else whence.line.to_json(told)
         opened[id] = f"{id}#{whence.key}/{index}" if id in calls or id in opened else id
-        told = arguments if isinstance(arguments, str) else whence.line.to_json(arguments)
-        made = ToolCall(tool_call_id=opened[id], name=name, arguments=told)
-        at = ("data", "toolRequests", index, "arguments") if "arguments" in request else None
-        if isinstance(arguments, str):
-            pieces.add(made, at)
-        else:
-            pieces.add_json(made, at)
+        pieces.add(ToolCall(tool_call_id=opened[id], name=name, arguments=arguments))
     return opened
 
 
@@ -129,24 +107,13 @@ def read_tool_result(pieces: EntryBlocks, data: JsonDict, call: str) -> None:
     name, field = ("result", "content") if result else ("error", "message")
     owner = result or data.get("error")
     text = get_field(owner, field, str, f"data.{name}.") if isinstance(owner, dict) else None
-    parts: list[Text | Media] = [Text(text=text or "")]
-    block = len(pieces.blocks)
-    if text is not None:
-        pieces.placeholders.append(Placeholder(("data", name, field), part=0, block_index=block))
-    if result and result.get("detailedContent") == text is not None:
-        again = ("data", name, "detailedContent")
-        pieces.placeholders.append(Placeholder(again, part=0, block_index=block))
-    for index, item in enumerate(get_field(result or {}, "contents", list, "data.") or []):
+    parts: list[ContentPart] = [text or ""]
+    for item in get_field(result or {}, "contents", list, "data.") or []:
         match item:
             case {"type": "image", "data": str(encoded), "mimeType": str(mime)}:
                 image = media_text.require_base64(encoded, "data: ")
-                media = Media(type="image", mime=mime, data=image)
-                if media_text.is_base64_of(media, encoded):
-                    at = ("data", name, "contents", index, "data")
-                    pieces.placeholders.append(Placeholder(at, "base64", len(parts), block))
-                parts.append(media)
-    said = tuple(parts) if len(parts) > 1 else text or ""
-    pieces.add(ToolResult(tool_call_id=call, content=said, is_error=failed))
+                parts.append(Media(type="image", mime=mime, data=image))
+    pieces.add_tool_result(call, parts, is_error=failed)
 
 
 def read_copilot_usage(data: JsonDict) -> Usage:

@@ -1,1 +1,1 @@
-"""Reads and writes sessions of Gemini CLI, and Gemini API histories."""
+"""Reads sessions of Gemini CLI, and Gemini API histories."""

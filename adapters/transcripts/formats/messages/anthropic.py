@@ -3,22 +3,18 @@
 from collections.abc import Iterator
 from typing import Any
 
-from .....domain.blocks import AnyBlock, Block, Kind, Media, NativePart, Text, ToolCall, ToolResult
+from .....domain.blocks import Block, Kind
 from ..claude_code.content import read_assistant_item, read_user_item
 from ..fields import JsonDict, get_field, require_field
 from ..json_lines import SourceLine
-from ..placeholders import JsonPath, Placeholder
 from .dialect_detection import ANTHROPIC_MESSAGES
 from .message_file_writer import make_message_format
 from .message_reader import (
     Dialect,
     MessagePart,
     ProviderCompaction,
-    ReadBlock,
     UnknownPart,
-    decode_media,
     read_content_parts,
-    text_path,
 )
 
 
@@ -27,19 +23,17 @@ def read_anthropic_parts(message: JsonDict, line: SourceLine, number: int) -> It
     if role not in {"user", "assistant", "system"}:
         yield UnknownPart(f"role/{role}", message)
         return
-    yield from read_content_parts(
-        message, "content", lambda at, item: _read_part(role, at, item, line)
-    )
+    yield from read_content_parts(message, "content", lambda item: _read_part(role, item, line))
 
 
-def _read_part(role: str, at: JsonPath, item: Any, line: SourceLine) -> MessagePart:
+def _read_part(role: str, item: Any, line: SourceLine) -> MessagePart:
     if isinstance(item, dict) and item.get("type") == "compaction":
         return _read_compaction(item)
     read = read_assistant_item if role == "assistant" else read_user_item
     block = read({}, item, line)
     if role == "system" and isinstance(block, Block) and block.kind is Kind.USER:
-        block = block.model_copy(update={"kind": Kind.DEVELOPER})
-    return ReadBlock(block, tuple(_make_placeholders(at, item, block)))
+        return block.model_copy(update={"kind": Kind.DEVELOPER})
+    return block
 
 
 def _read_compaction(item: JsonDict) -> ProviderCompaction:
@@ -47,39 +41,6 @@ def _read_compaction(item: JsonDict) -> ProviderCompaction:
     if summary is None and item.get("encrypted_content"):
         return ProviderCompaction(None, "the summary is encrypted")
     return ProviderCompaction(summary, None if summary else "the compaction failed")
-
-
-def _make_placeholders(at: JsonPath, item: JsonDict, block: AnyBlock) -> Iterator[Placeholder]:
-    match block:
-        case ToolResult(content=str(words)):
-            if words:
-                yield Placeholder((*at, "content"), "text")
-        case ToolResult(content=parts):
-            for index, part in enumerate(parts):
-                inside = (*at, "content", index)
-                if isinstance(part, Text):
-                    yield Placeholder((*inside, "text"), "text", index)
-                elif isinstance(part, Media):
-                    yield from _source_placeholders(inside, item["content"][index], index)
-                elif isinstance(part, NativePart):
-                    yield Placeholder(inside, "native", index)
-        case _ if block.native:
-            yield Placeholder(at, "native")
-        case ToolCall():
-            yield Placeholder((*at, "input"), "json")
-        case Block(media=Media()):
-            yield from _source_placeholders(at, item, None)
-        case _:
-            yield Placeholder(text_path(at), "text")
-
-
-def _source_placeholders(at: JsonPath, item: JsonDict, part: int | None) -> Iterator[Placeholder]:
-    """Yield placeholders for the bytes of an image or a document in the message."""
-    source = item["source"]
-    if source["type"] == "text":
-        yield Placeholder((*at, "source", "data"), "words", part)
-    elif source["type"] == "base64" and decode_media(source["data"])[1]:
-        yield Placeholder((*at, "source", "data"), "base64", part)
 
 
 _SETTINGS = (

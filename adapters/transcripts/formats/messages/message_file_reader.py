@@ -6,13 +6,12 @@ from typing import Any
 
 from .....domain.session_events import Usage
 from ..entry_steps import digest_text, make_line_problem
-from ..fields import JsonDict, MalformedError, drop_fields, get_field
+from ..fields import JsonDict, MalformedError, get_field
 from ..json_lines import NestedTooDeeplyError, SourceLine
 from ..source import TranscriptSource
 from ..steps import (
     EntryEnd,
     ImportStep,
-    RawEntry,
     ReportedCall,
     RequestParameters,
     SessionStart,
@@ -20,9 +19,6 @@ from ..steps import (
 )
 from .dialect_detection import detect_value_dialect, is_body_per_line
 from .message_reader import Dialect, MessageReader
-
-BODY_ENTRY = "body"
-"""The type of the note that keeps a body without its messages."""
 
 _NO_MESSAGES = "expected messages, or a body that holds them"
 
@@ -105,16 +101,21 @@ def _read_session(
 ) -> Iterator[ImportStep]:
     value = line.value
     body: JsonDict = value if isinstance(value, dict) else {}
-    held = [(name, _as_list(body[name])) for name in dialect.message_lists if _holds(body, name)]
-    messages: list[Any] = [one for _, some in held for one in some] if body else list(value)
+    messages: list[Any] = list_messages(dialect, body) if body else value
     yield SessionStart(keys.make_key(messages, line))
     conversation = MessageReader(dialect, dialect.name, line, is_on_a_line)
     if body:
-        yield from read_body_steps(conversation, body, held)
+        yield read_body(conversation, body)
         yield EntryEnd("imported", before)
     yield from read_messages(conversation, messages, before)
     if body:
         yield from _read_call(body, line)
+
+
+def list_messages(dialect: Dialect, body: JsonDict) -> list[Any]:
+    """Return the messages in all lists of a body."""
+    held = [_as_list(body[name]) for name in dialect.message_lists if _holds(body, name)]
+    return [one for some in held for one in some]
 
 
 def _holds(body: JsonDict, name: str) -> bool:
@@ -139,22 +140,12 @@ def read_request_parameters(asking: Dialect, body: JsonDict) -> RequestParameter
     )
 
 
-def read_body_steps(
-    conversation: MessageReader, body: JsonDict, held: list[tuple[str, list[Any]]]
-) -> Iterator[ImportStep]:
-    """Yield the steps of a body without its messages: the request, and the body itself."""
-    line = conversation.line
-    rest = drop_fields(body, *dict(held))
-    counts: list[list[Any]] = [
-        [name, "text" if isinstance(body[name], str) else len(some)] for name, some in held
-    ]
-    counts[-1][1] = "text" if counts[-1][1] == "text" else None  # it may grow
-    raw = line.to_json({"body": rest, "held": counts})
-    key = f"{BODY_ENTRY}:{digest_text(raw)}"
+def read_body(conversation: MessageReader, body: JsonDict) -> RequestParameters:
+    """Return what the request of a body holds beside its messages."""
     asked = read_request_parameters(conversation.dialect, body)
     conversation.has_system_prompt = asked.system_prompt is not None
-    yield replace(asked, key=f"{key}:asked")
-    yield RawEntry(key, BODY_ENTRY, raw, line=0)
+    told = (asked.system_prompt, asked.tools, asked.settings)
+    return replace(asked, key=f"asked:{digest_text(conversation.line.to_json(told))}")
 
 
 def _prompt_text(prompt: Any) -> str | None:

@@ -1,37 +1,30 @@
 """Writes a session as messages: the original ones, or its view as a model is sent it."""
 
 import json
+from codecs import BOM_UTF8
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import partial
-from itertools import islice
 from typing import Any
 
-from .....domain.blocks import UNSENT_KINDS, AnyBlock, Block, Kind, Media, NativePart, ToolResult
-from .....domain.compaction import RECORDED_LINEAGE
+from .....domain.blocks import AnyBlock, Block, Kind, Media, NativePart, ToolResult
 from .....projections.history_view import HistoryView
 from .....projections.rendering import sendable, summary_message
 from .....projections.rendering.catalog import PLAIN_RENDERERS
 from .....projections.view_content import ViewEntry as Shown
 from ..fields import JsonDict, MalformedError
 from ..format import Format
-from ..json_lines import SourceLine
+from ..json_lines import SourceLine, parse_line
 from ..outgoing import (
     OutgoingBlock,
-    OutgoingCall,
     OutgoingCompaction,
-    OutgoingEntry,
     OutgoingSession,
-    group_outgoing_entries,
-    is_json,
-    is_partial_note,
-    read_entry_type,
+    is_added,
 )
-from ..placeholders import fill_entry
 from ..summary_mark import SUMMARY_MARK, is_imported_summary, make_marked_text
 from .dialect_detection import ANTHROPIC_MESSAGES, detect_dialect
-from .message_file_reader import BODY_ENTRY, read_message_file, read_request_parameters
+from .message_file_reader import list_messages, read_message_file, read_request_parameters
 from .message_reader import Dialect, find_system_prompt
 
 
@@ -51,67 +44,49 @@ MessageBody = tuple[JsonDict, dict[str | None, list[Any]]]
 
 
 def write_message_file(dialect: Dialect, outgoing: OutgoingSession) -> Iterator[bytes]:
-    """Yield the original messages, or else the view as a model is sent it."""
-    came = restore_original(outgoing, dialect, dialect.name)
+    """Yield the source's messages, or else the view as a model is sent it."""
+    came = read_source_messages(outgoing, dialect)
     yield from encode_messages(*(came or render_outgoing(outgoing, dialect)))
 
 
-def restore_original(outgoing: OutgoingSession, dialect: Dialect, own: str) -> MessageBody | None:
-    """Restore the messages that were imported in the format `own`.
+def read_source_messages(outgoing: OutgoingSession, dialect: Dialect) -> MessageBody | None:
+    """Return the source's body without the messages that were retracted since.
 
     Return None if there is any other content: then everything is rendered.
     """
-    if outgoing.source != own or outgoing.is_view:
+    source = outgoing.kept_source
+    if source is None:
         return None
-    header: JsonDict | None = None
-    messages: list[Any] = []
-    for part in group_outgoing_entries(outgoing.read_parts(), own):
-        match part:
-            case OutgoingCall():
-                pass
-            case OutgoingCompaction(boundary=boundary):
-                if boundary.policy != RECORDED_LINEAGE:
-                    return None
-            case OutgoingBlock(block=block, is_retracted=retracted):
-                if block.kind not in UNSENT_KINDS and not retracted:
-                    return None
-            case OutgoingEntry(raw=str(raw), outgoing_blocks=(said,)):
-                if read_entry_type(part) == BODY_ENTRY:
-                    header = json.loads(raw)
-                elif not is_partial_note(part) and is_json(raw):
-                    messages.append(_GONE if said.is_retracted else json.loads(raw))
-            case OutgoingEntry(remainder=rest, outgoing_blocks=said):
-                gone = sum(one.is_retracted for one in said)
-                if rest is None or 0 < gone < len(said):
-                    return None
-                blocks = [one.block for one in said if one.block.kind is not Kind.NOTE]
-                messages.append(_GONE if gone else fill_entry(rest, blocks))
-    body = header["body"] if header and own == dialect.name else {}
-    if not _has_same_request(outgoing, body, _drop_gone(messages), dialect):
+    removed: dict[int, list[bool]] = {}
+    for line, part in source.find_lines(outgoing):
+        if line and isinstance(part, OutgoingBlock):
+            removed.setdefault(line[1], []).append(part.is_removed)
+        elif not line and is_added(outgoing, part):
+            return None
+    if any(any(gone) and not all(gone) for gone in removed.values()):
         return None
-    return _make_body(header, messages) if header else ({}, {None: _drop_gone(messages)})
+    document = parse_line(source.read_whole().removeprefix(BOM_UTF8).strip()).value
+    body: JsonDict = document if isinstance(document, dict) else {}
+    messages = list_messages(dialect, body) if body else document
+    if not _has_same_request(outgoing, body, messages, dialect):
+        return None
+    left = [not all(removed.get(number, [False])) for number in range(1, len(messages) + 1)]
+    return _drop_messages(dialect, document, iter(left))
 
 
-_GONE = object()
-"""Stands for a retracted message, so that those after it stay in their field of the body."""
-
-
-def _drop_gone(messages: Iterable[Any]) -> list[Any]:
-    return [message for message in messages if message is not _GONE]
-
-
-def _make_body(header: JsonDict, messages: list[Any]) -> MessageBody:
-    """Return the imported body; `held` counts the messages of each of its fields."""
-    rest: JsonDict = dict(header["body"])
+def _drop_messages(dialect: Dialect, document: Any, left: Iterator[bool]) -> MessageBody:
+    """Return a body with those of its messages that are left."""
+    if not isinstance(document, dict):
+        return {}, {None: [message for message in document if next(left)]}
+    body = dict(document)
     lists: dict[str | None, list[Any]] = {}
-    left = iter(messages)
-    for name, count in header["held"]:
-        found = list(islice(left, 1 if count == "text" else count))
-        if count == "text" and found != [_GONE]:
-            rest[name] = found[0]["content"]
-        else:
-            lists[name] = _drop_gone(found)
-    return rest, lists
+    for name in dialect.message_lists:
+        if isinstance(body.get(name), list):
+            lists[name] = [message for message in body.pop(name) if next(left)]
+        elif name in body and not next(left):
+            lists[name] = []
+            del body[name]
+    return body, lists
 
 
 def _has_same_request(

@@ -1,18 +1,20 @@
 """Reads the messages of one session in the dialect of their provider."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from .....domain.blocks import (
     ASSISTANT_KINDS,
     AnyBlock,
     Block,
+    BlockMetadata,
     Kind,
     Media,
     Native,
     Origin,
     ResultPart,
+    ToolCall,
     ToolResult,
 )
 from .....domain.compaction_events import Trigger
@@ -24,7 +26,6 @@ from ..entry_steps import digest_text
 from ..fields import JsonDict, MalformedError, json_name, require_field
 from ..json_lines import NestedTooDeeplyError, SourceLine
 from ..media_text import MediaKind
-from ..placeholders import JsonPath, Placeholder, PlaceholderForm, make_remainder
 from ..steps import (
     Append,
     EntryEnd,
@@ -37,12 +38,6 @@ from ..steps import (
     UnknownEntry,
 )
 from ..summary_mark import find_marked_summary
-
-
-@dataclass(frozen=True, slots=True)
-class ReadBlock:
-    block: AnyBlock
-    placeholders: tuple[Placeholder, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,110 +60,69 @@ class MalformedPart:
     item: Any
 
 
-MessagePart = ReadBlock | ProviderCompaction | UnknownPart | MalformedPart
+MessagePart = AnyBlock | ProviderCompaction | UnknownPart | MalformedPart
 
 
-def read_texts(owner: JsonDict, field: str) -> Iterator[tuple[JsonPath, Any]]:
-    """Yield the items of a content that is a text or a list, each with its path; none for null.
-
-    A text is one item of type `text`; its path is that of the text itself.
-    """
+def read_texts(owner: JsonDict, field: str) -> list[Any]:
+    """Return the items of a content that is a text or a list of texts; none for null."""
     content = owner.get(field)
     if content is None:
-        return
+        return []
     if isinstance(content, str):
-        yield (field,), {"type": "text", "text": content}
-        return
-    for index, item in enumerate(require_field(owner, field, list)):
-        yield (field, index), item
+        return [{"type": "text", "text": content}]
+    return require_field(owner, field, list)
 
 
 def read_content_parts(
-    owner: JsonDict, field: str, read: Callable[[JsonPath, Any], MessagePart]
+    owner: JsonDict, field: str, read: Callable[[Any], MessagePart]
 ) -> Iterator[MessagePart]:
-    """Yield the parts of a content, each read with `read` from its path and item."""
-    for at, item in read_texts(owner, field):
+    """Yield the parts of a content, each read with `read` from its item."""
+    for index, item in enumerate(read_texts(owner, field)):
         try:
-            yield read(at, item)
+            yield read(item)
         except UnknownItemError as unknown:
             yield UnknownPart(f"content/{unknown}", item)
         except MalformedError as error:
-            place = f"[{at[-1]}]" if isinstance(at[-1], int) else ""
+            place = f"[{index}]" if isinstance(owner[field], list) else ""
             yield MalformedPart(f"{field}{place}: {error}", item)
 
 
-def hold(
-    block: AnyBlock,
-    at: JsonPath,
-    form: PlaceholderForm | None = "text",
-    part: str | None = None,
-) -> ReadBlock:
-    """Return a block with the path of what it holds; without a form, all of it stays there."""
-    return ReadBlock(block, (Placeholder(at, form, part),) if form else ())
-
-
-def make_text_part(at: JsonPath, item: JsonDict, kind: Kind) -> ReadBlock:
+def make_text_block(item: JsonDict, kind: Kind) -> Block:
     """Return a text; one in the user's role may be the harness's."""
     words = require_field(item, "text", str)
-    of = classify_user_text({}, words) if kind is Kind.USER else kind
-    return hold(Block(kind=of, text=words), text_path(at))
+    return Block(kind=classify_user_text({}, words) if kind is Kind.USER else kind, text=words)
 
 
-def make_refusal_part(at: JsonPath, item: JsonDict) -> ReadBlock:
-    refusal = Block.assistant(require_field(item, "refusal", str), name="refusal")
-    return hold(refusal, (*at, "refusal"))
+def make_refusal(item: JsonDict) -> Block:
+    return Block.assistant(require_field(item, "refusal", str), name="refusal")
 
 
-def make_native_part(at: JsonPath, item: JsonDict, native: Native) -> ReadBlock:
+def make_native_block(item: JsonDict, native: Native) -> Block:
     """Return audio, video or an uploaded file, which only the provider can use."""
-    name = require_field(item, "type", str)
-    return hold(Block(kind=Kind.DOCUMENT, name=name, native=native), at, "native")
+    return Block(kind=Kind.DOCUMENT, name=require_field(item, "type", str), native=native)
 
 
 def read_result(
-    id: str,
-    owner: JsonDict,
-    field: str,
-    read_part: Callable[[JsonPath, Any], tuple[ResultPart, JsonPath, PlaceholderForm | None]],
-) -> ReadBlock:
+    id: str, owner: JsonDict, field: str, read_part: Callable[[Any], ResultPart]
+) -> ToolResult:
     """Return the result of a call, whose content is a text, or a list read with `read_part`."""
     content = owner.get(field)
     if content is None or isinstance(content, str):
-        result = ToolResult(tool_call_id=id, content=content or "")
-        return hold(result, (field,), "text" if content else None)
-    parts: list[ResultPart] = []
-    holes: list[Placeholder] = []
-    for index, (at, item) in enumerate(read_texts(owner, field)):
-        part, path, form = read_part(at, item)
-        parts.append(part)
-        holes += [Placeholder(path, form, index)] if form else []
-    return ReadBlock(ToolResult(tool_call_id=id, content=tuple(parts)), tuple(holes))
+        return ToolResult(tool_call_id=id, content=content or "")
+    return ToolResult(tool_call_id=id, content=tuple(map(read_part, read_texts(owner, field))))
 
 
-def text_path(at: JsonPath) -> JsonPath:
-    return (*at, "text") if isinstance(at[-1], int) else at
-
-
-def read_media_url(
-    url: str, what: MediaKind, name: str | None = None
-) -> tuple[Media, PlaceholderForm | None]:
-    """Return the media at a URL, and its encoding; None if the URL stays."""
+def read_media_url(url: str, what: MediaKind, name: str | None = None) -> Media:
+    """Return the media at a URL, with its bytes if the URL holds them."""
     if not url.startswith("data:"):
         mime = "image/*" if what == "image" else "application/octet-stream"
-        return Media(type=what, mime=mime, url=url, name=name), None
+        return Media(type=what, mime=mime, url=url, name=name)
     held = media_text.split_data_url(url)
     if held is None:
         mime = url.removeprefix("data:").partition(",")[0].partition(";")[0]
-        return Media(type=what, mime=mime or "text/plain", url=url, name=name), None
+        return Media(type=what, mime=mime or "text/plain", url=url, name=name)
     mime, encoded = held
-    data, is_exact = decode_media(encoded)
-    return Media(type=what, mime=mime, data=data, name=name), "address" if is_exact else None
-
-
-def decode_media(encoded: str) -> tuple[bytes, bool]:
-    """Return the bytes, and whether encoding them gives the same text."""
-    data = media_text.require_base64(encoded)
-    return data, media_text.bytes_to_base64(data) == encoded
+    return Media(type=what, mime=mime, data=media_text.require_base64(encoded), name=name)
 
 
 _CALL_NOTE_PREFIX = "[from the tool call "
@@ -237,7 +191,7 @@ class MessageReader:
             return "imported"
         made = self._read_blocks(pieces, key, message)
         if made:
-            self._append_blocks(message, number, key, made, raw)
+            self._append_blocks(number, key, made, raw)
         else:
             self.first_answer_id = None
         outcome = self._report_unread(number, key, raw, pieces, is_empty=not made)
@@ -247,33 +201,30 @@ class MessageReader:
 
     def _read_blocks(
         self, pieces: list[MessagePart], key: str, message: JsonDict
-    ) -> list[ReadBlock]:
+    ) -> list[AnyBlock]:
         """Return the blocks; compactions precede the other content of their message."""
-        made: list[ReadBlock] = []
+        made: list[AnyBlock] = []
         for index, piece in enumerate(pieces):
             match piece:
                 case ProviderCompaction(summary=summary, partial_reason=partial):
                     made += self._add_compaction(f"{key}:{index}", summary, partial)
-                case ReadBlock(block=Block(kind=Kind.USER, text=text) as block, placeholders=holes):
+                case Block(kind=Kind.USER, text=text):
                     if told := find_marked_summary(message, text):
                         made += self._add_compaction(f"{key}:{index}", told.text, _KEPT_UNKNOWN)
                     elif text.startswith(_CALL_NOTE_PREFIX) and text.endswith("]"):
-                        words = block.model_copy(update={"kind": Kind.DEVELOPER})
-                        made.append(ReadBlock(words, holes))
-                    elif text != exchanges.OPENING_TEXT and _has_content(block):
+                        made.append(piece.model_copy(update={"kind": Kind.DEVELOPER}))
+                    elif text != exchanges.OPENING_TEXT and _has_content(piece):
                         made.append(piece)
-                case ReadBlock(block=ToolResult(text=text) as block):
+                case ToolResult(text=text):
                     if text == exchanges.NO_OUTPUT_TEXT:
-                        made.append(ReadBlock(block.model_copy(update={"content": ""}), ()))
+                        made.append(piece.model_copy(update={"content": ""}))
                     elif not _is_missing_result_note(text):
                         made.append(piece)
-                case ReadBlock(block=block) if _has_content(block):
+                case Block() | ToolCall() if _has_content(piece):
                     made.append(piece)
         return made
 
-    def _add_compaction(
-        self, key: str, summary: str | None, partial: str | None
-    ) -> list[ReadBlock]:
+    def _add_compaction(self, key: str, summary: str | None, partial: str | None) -> list[Block]:
         """Add the compaction of what precedes; return the summary as a block if nothing does."""
         if self.has_messages:
             found = SourceCompaction(
@@ -281,26 +232,17 @@ class MessageReader:
             )
             self.steps.append(found)
             return []
-        return [ReadBlock(Block.developer(summary, name="summary"), ())] if summary else []
+        return [Block.developer(summary, name="summary")] if summary else []
 
-    def _append_blocks(
-        self, message: JsonDict, number: int, key: str, made: list[ReadBlock], raw: str
-    ) -> None:
-        holes = [
-            replace(hole, block_index=index)
-            for index, one in enumerate(made)
-            for hole in one.placeholders
-        ]
-        rest: str | None = self.line.to_json(make_remainder(message, holes))
-        shared = self._message_id(number, [one.block for one in made])
+    def _append_blocks(self, number: int, key: str, made: list[AnyBlock], raw: str) -> None:
+        shared = self._message_id(number, made)
         if self.dialect.read_call_fields and (call := self.dialect.read_call_fields(raw)):
             self.steps.append(ReportedCall(f"{key}:call", call, first_answer_id=key))
+        origin = Origin(format=self.format, line=number)
         for index, one in enumerate(made):
-            origin = Origin(format=self.format, entry=rest, line=number)
-            message_id = None if isinstance(one.block, ToolResult) else shared
-            block = one.block.model_copy(update={"origin": origin, "message_id": message_id})
+            message_id = None if isinstance(one, ToolResult) else shared
+            block = one.model_copy(update={"origin": origin, "message_id": message_id})
             self.steps.append(Append(f"{key}:{index}", block, key))
-            rest = None
         self.has_messages = True
 
     def _message_id(self, number: int, blocks: list[AnyBlock]) -> str | None:
@@ -319,9 +261,7 @@ class MessageReader:
     def _report_unread(
         self, number: int, key: str, raw: str, pieces: list[MessagePart], *, is_empty: bool
     ) -> str:
-        """Report what could not be read. Keep it in the remainder of the message, or, without
-        blocks, keep the whole message.
-        """
+        """Report what could not be read; keep a message without blocks raw."""
         outcome = "imported"
         for index, piece in enumerate(pieces):
             whole = is_empty and outcome == "imported"
@@ -353,7 +293,7 @@ class MessageReader:
 
 def find_system_prompt(message: JsonDict, pieces: list[MessagePart]) -> str | None:
     """Return the system prompt of a first message that has no other content."""
-    said = [one.block.text for one in pieces if isinstance(one, ReadBlock)]
+    said = [one.text for one in pieces if isinstance(one, BlockMetadata)]
     role = message.get("role", message.get("source"))
     if message.get("extra") == {"role": "developer"}:
         return None  # cutbank's form for harness messages where a format has no role for them

@@ -14,21 +14,18 @@ from .....domain.blocks import (
 )
 from ..fields import JsonDict, MalformedError, get_field, require_field, require_type
 from ..json_lines import SourceLine
-from ..placeholders import JsonPath, PlaceholderForm
-from . import message_reader
 from .dialect_detection import CHAT_MESSAGES
 from .message_file_writer import make_message_format
 from .message_reader import (
     Dialect,
     MalformedPart,
     MessagePart,
-    ReadBlock,
     UnknownPart,
-    hold,
-    make_native_part,
-    make_refusal_part,
-    make_text_part,
+    make_native_block,
+    make_refusal,
+    make_text_block,
     read_content_parts,
+    read_media_url,
     read_result,
 )
 
@@ -55,43 +52,38 @@ def read_chat_parts(message: JsonDict, line: SourceLine, number: int) -> Iterato
 def _read_assistant(message: JsonDict, line: SourceLine, number: int) -> Iterator[MessagePart]:
     for field in _THOUGHTS:
         if isinstance(thought := message.get(field), str) and thought:
-            yield hold(Block.thinking(thought), (field,))
+            yield Block.thinking(thought)
     yield from _read_content(message, line, Kind.ASSISTANT)
     if refusal := get_field(message, "refusal", str):
-        yield hold(Block.assistant(refusal, name="refusal"), ("refusal",))
+        yield Block.assistant(refusal, name="refusal")
     if isinstance(audio := message.get("audio"), dict):
-        spoken = _make_native(audio, line)
-        yield hold(Block.assistant("", name="audio", native=spoken), ("audio",), "native")
+        yield Block.assistant("", name="audio", native=_make_native(audio, line))
     for index, item in enumerate(get_field(message, "tool_calls", list) or []):
         try:
             yield _read_call(item, index, number, line)
         except MalformedError as error:
             yield MalformedPart(f"tool_calls[{index}]: {error}", item)
     if function := get_field(message, "function_call", dict):
-        at: JsonPath = ("function_call",)
-        yield _make_call(_function_id(require_field(function, "name", str)), function, at, line)
+        yield _make_call(_function_id(require_field(function, "name", str)), function, line)
 
 
 def _read_call(item: Any, index: int, number: int, line: SourceLine) -> MessagePart:
     if not isinstance(item, dict):
         raise MalformedError("expected an object")
     id = get_field(item, "id", str) or f"call-{number}-{index}"
-    at: JsonPath = ("tool_calls", index)
     if custom := get_field(item, "custom", dict):
         asked = line.to_json({"input": require_field(custom, "input", str)})
-        call = ToolCall(tool_call_id=id, name=require_field(custom, "name", str), arguments=asked)
-        return hold(call, (*at, "custom", "input"), "argument", "input")
-    return _make_call(id, require_field(item, "function", dict), (*at, "function"), line)
+        return ToolCall(tool_call_id=id, name=require_field(custom, "name", str), arguments=asked)
+    return _make_call(id, require_field(item, "function", dict), line)
 
 
-def _make_call(id: str, function: JsonDict, at: JsonPath, line: SourceLine) -> ReadBlock:
+def _make_call(id: str, function: JsonDict, line: SourceLine) -> ToolCall:
     name, arguments = require_field(function, "name", str), function.get("arguments")
-    form: PlaceholderForm = "text"
     if isinstance(arguments, dict):  # some servers send an object instead of its JSON text
-        form, text = "json", line.to_json(arguments)
+        text = line.to_json(arguments)
     else:
         text = require_field(function, "arguments", str)
-    return hold(ToolCall(tool_call_id=id, name=name, arguments=text), (*at, "arguments"), form)
+    return ToolCall(tool_call_id=id, name=name, arguments=text)
 
 
 def _function_id(name: str) -> str:
@@ -102,53 +94,43 @@ def _function_id(name: str) -> str:
 def _read_result(message: JsonDict, id: str, line: SourceLine) -> MessagePart:
     if not id:
         raise MalformedError("tool_call_id: expected an id, but it is empty")
-    return read_result(id, message, "content", lambda at, item: _read_result_part(at, item, line))
+    return read_result(id, message, "content", lambda item: _read_result_part(item, line))
 
 
-def _read_result_part(
-    at: JsonPath, item: Any, line: SourceLine
-) -> tuple[ResultPart, JsonPath, PlaceholderForm]:
+def _read_result_part(item: Any, line: SourceLine) -> ResultPart:
     if require_type(item) == "text":
-        return Text(text=require_field(item, "text", str)), (*at, "text"), "text"
-    return NativePart(native=_make_native(item, line)), at, "native"
+        return Text(text=require_field(item, "text", str))
+    return NativePart(native=_make_native(item, line))
 
 
 def _read_content(message: JsonDict, line: SourceLine, kind: Kind) -> Iterator[MessagePart]:
-    yield from read_content_parts(
-        message, "content", lambda at, item: _read_part(at, item, line, kind)
-    )
+    yield from read_content_parts(message, "content", lambda item: _read_part(item, line, kind))
 
 
-def _read_part(at: JsonPath, item: Any, line: SourceLine, kind: Kind) -> MessagePart:
+def _read_part(item: Any, line: SourceLine, kind: Kind) -> MessagePart:
     match require_type(item):
         case "text":
-            return make_text_part(at, item, kind)
+            return make_text_block(item, kind)
         case "refusal":
-            return make_refusal_part(at, item)
+            return make_refusal(item)
         case "image_url":
-            return _read_image(at, require_field(item, "image_url", dict))
+            address = require_field(require_field(item, "image_url", dict), "url", str)
+            return Block(kind=Kind.IMAGE, media=read_media_url(address, "image"))
         case "input_audio" | "video_url":
-            return make_native_part(at, item, _make_native(item, line))
+            return make_native_block(item, _make_native(item, line))
         case "file":
-            return _read_file(at, item, line)
+            return _read_file(item, line)
         case unknown:
             return UnknownPart(f"content/{unknown}", item)
 
 
-def _read_image(at: JsonPath, image: JsonDict) -> ReadBlock:
-    media, form = message_reader.read_media_url(require_field(image, "url", str), "image")
-    return hold(Block(kind=Kind.IMAGE, media=media), (*at, "image_url", "url"), form)
-
-
-def _read_file(at: JsonPath, item: JsonDict, line: SourceLine) -> ReadBlock:
+def _read_file(item: JsonDict, line: SourceLine) -> Block:
     file = require_field(item, "file", dict)
     data = get_field(file, "file_data", str)
     if data is None or not data.startswith("data:"):
-        return make_native_part(at, item, _make_native(item, line))
+        return make_native_block(item, _make_native(item, line))
     name = get_field(file, "filename", str)
-    media, form = message_reader.read_media_url(data, "document", name)
-    block = Block(kind=Kind.DOCUMENT, media=media, name=name)
-    return hold(block, (*at, "file", "file_data"), form)
+    return Block(kind=Kind.DOCUMENT, media=read_media_url(data, "document", name), name=name)
 
 
 def _make_native(item: Any, line: SourceLine) -> Native:

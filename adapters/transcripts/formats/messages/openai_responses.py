@@ -16,22 +16,18 @@ from .....domain.blocks import (
 )
 from ..fields import JsonDict, MalformedError, get_field, require_field, require_type
 from ..json_lines import SourceLine
-from ..media_text import MediaKind
-from ..placeholders import JsonPath, PlaceholderForm
-from . import message_reader
 from .dialect_detection import RESPONSES_ITEMS
 from .message_file_writer import make_message_format
 from .message_reader import (
     Dialect,
     MessagePart,
     ProviderCompaction,
-    ReadBlock,
     UnknownPart,
-    hold,
-    make_native_part,
-    make_refusal_part,
-    make_text_part,
+    make_native_block,
+    make_refusal,
+    make_text_block,
     read_content_parts,
+    read_media_url,
     read_result,
 )
 
@@ -42,7 +38,6 @@ _CALL_FIELDS = {
     "computer_call": "action",
 }
 """Calls of the provider's own tools that the client runs, and the field with the action."""
-_WHOLE_ITEM: JsonPath = ()
 
 
 def read_response_parts(message: JsonDict, line: SourceLine, number: int) -> Iterator[MessagePart]:
@@ -50,12 +45,11 @@ def read_response_parts(message: JsonDict, line: SourceLine, number: int) -> Ite
         case "message":
             yield from _read_message(message, line)
         case "function_call":
-            call = ToolCall(
+            yield ToolCall(
                 tool_call_id=get_field(message, "call_id", str) or f"call-{number}",
                 name=require_field(message, "name", str),
                 arguments=require_field(message, "arguments", str),
             )
-            yield hold(call, ("arguments",))
         case str(kind) if kind == "custom_tool_call" or kind in _CALL_FIELDS:
             yield _read_other_call(message, kind, line, number)
         case str(kind) if kind.endswith("_call_output"):
@@ -66,8 +60,7 @@ def read_response_parts(message: JsonDict, line: SourceLine, number: int) -> Ite
             yield ProviderCompaction(None, "the summary is encrypted")
         case str(kind) if kind.endswith("_call") or kind.startswith("mcp_"):
             # The provider ran the tool itself: call and result are one item.
-            ran = Block.assistant("", name=kind, native=_make_native(message, line))
-            yield hold(ran, _WHOLE_ITEM, "native")
+            yield Block.assistant("", name=kind, native=_make_native(message, line))
         case unknown:
             yield UnknownPart(str(unknown), message)
 
@@ -79,43 +72,38 @@ def _read_message(message: JsonDict, line: SourceLine) -> Iterator[MessagePart]:
         yield UnknownPart(f"role/{role}", message)
         return
     kind = kinds.get(role, Kind.DEVELOPER)
-    yield from read_content_parts(
-        message, "content", lambda at, item: _read_part(at, item, line, kind)
-    )
+    yield from read_content_parts(message, "content", lambda item: _read_part(item, line, kind))
 
 
-def _read_part(at: JsonPath, item: Any, line: SourceLine, kind: Kind) -> MessagePart:
+def _read_part(item: Any, line: SourceLine, kind: Kind) -> MessagePart:
     match require_type(item):
         case "input_text" | "output_text" | "text":
-            return make_text_part(at, item, kind)
+            return make_text_block(item, kind)
         case "refusal":
-            return make_refusal_part(at, item)
+            return make_refusal(item)
         case "input_image" | "input_file" as what:
-            if found := _read_media(item):
-                media, field, form = found
+            if media := _read_media(item):
                 of = Kind.IMAGE if what == "input_image" else Kind.DOCUMENT
-                return hold(Block(kind=of, media=media, name=media.name), (*at, field), form)
-            return make_native_part(at, item, _make_native(item, line))
+                return Block(kind=of, media=media, name=media.name)
+            return make_native_block(item, _make_native(item, line))
         case "input_audio" | "computer_screenshot":
-            return make_native_part(at, item, _make_native(item, line))
+            return make_native_block(item, _make_native(item, line))
         case unknown:
             return UnknownPart(f"content/{unknown}", item)
 
 
-def _read_media(item: JsonDict) -> tuple[Media, str, PlaceholderForm | None] | None:
+def _read_media(item: JsonDict) -> Media | None:
     """Return the media; None for an uploaded file, whose bytes only the provider has."""
     name = get_field(item, "filename", str)
     for field in ("image_url", "file_data", "file_url"):
         if address := get_field(item, field, str):
             if field == "file_data" and not address.startswith("data:"):
                 return None
-            what: MediaKind = "image" if field == "image_url" else "document"
-            media, form = message_reader.read_media_url(address, what, name)
-            return media, field, form
+            return read_media_url(address, "image" if field == "image_url" else "document", name)
     return None
 
 
-def _read_other_call(message: JsonDict, kind: str, line: SourceLine, number: int) -> ReadBlock:
+def _read_other_call(message: JsonDict, kind: str, line: SourceLine, number: int) -> ToolCall:
     """Read a call with one text argument, which need not be JSON, or of the provider's tool."""
     id = get_field(message, "call_id", str) or f"call-{number}"
     if kind == "custom_tool_call":
@@ -127,42 +115,36 @@ def _read_other_call(message: JsonDict, kind: str, line: SourceLine, number: int
             asked = message.get("actions")
     arguments = line.to_json(asked if isinstance(asked, dict) else {"actions": asked})
     native = _make_native(message, line)
-    call = ToolCall(tool_call_id=id, name=name, arguments=arguments, native=native)
-    return hold(call, _WHOLE_ITEM, "native")
+    return ToolCall(tool_call_id=id, name=name, arguments=arguments, native=native)
 
 
-def _read_result(message: JsonDict, line: SourceLine) -> ReadBlock:
+def _read_result(message: JsonDict, line: SourceLine) -> ToolResult:
     id = require_field(message, "call_id", str)
     if not id:
         raise MalformedError("call_id: expected an id, but it is empty")
     if not isinstance(message.get("output"), str | list):
-        result = ToolResult(tool_call_id=id, content="", native=_make_native(message, line))
-        return hold(result, _WHOLE_ITEM, "native")
-    return read_result(id, message, "output", lambda at, item: _read_output_part(at, item, line))
+        return ToolResult(tool_call_id=id, content="", native=_make_native(message, line))
+    return read_result(id, message, "output", lambda item: _read_output_part(item, line))
 
 
-def _read_output_part(
-    at: JsonPath, item: Any, line: SourceLine
-) -> tuple[ResultPart, JsonPath, PlaceholderForm | None]:
+def _read_output_part(item: Any, line: SourceLine) -> ResultPart:
     match require_type(item):
         case "input_text" | "output_text" | "text":
-            return Text(text=require_field(item, "text", str)), (*at, "text"), "text"
-        case "input_image" | "input_file" if found := _read_media(item):
-            media, field, form = found
-            return media, (*at, field), form
+            return Text(text=require_field(item, "text", str))
+        case "input_image" | "input_file" if media := _read_media(item):
+            return media
         case _:
-            return NativePart(native=_make_native(item, line)), at, "native"
+            return NativePart(native=_make_native(item, line))
 
 
-def _read_reasoning(message: JsonDict, line: SourceLine) -> ReadBlock:
+def _read_reasoning(message: JsonDict, line: SourceLine) -> Block:
     said = [
         item["text"]
         for field in ("summary", "content")
         for item in get_field(message, field, list) or []
         if isinstance(item, dict) and isinstance(item.get("text"), str)
     ]
-    thought = Block.thinking("\n\n".join(said), native=_make_native(message, line))
-    return hold(thought, _WHOLE_ITEM, "native")
+    return Block.thinking("\n\n".join(said), native=_make_native(message, line))
 
 
 def _make_native(item: Any, line: SourceLine) -> Native:

@@ -1,18 +1,14 @@
-"""Reads and writes tau-bench runs: an array of records with OpenAI Chat messages."""
+"""Reads tau-bench runs: an array of records with OpenAI Chat messages."""
 
 from collections.abc import Iterator
-from typing import Any
 
-from ..entry_steps import digest_text
-from ..fields import JsonDict, drop_fields
+from ..fields import JsonDict
 from ..format import Format
 from ..json_lines import SourceLine
-from ..outgoing import OutgoingSession
 from ..source import TranscriptSource
-from ..steps import EntryEnd, ImportStep, RawEntry, SessionStart
+from ..steps import ImportStep, SessionStart
 from .dialect_detection import TAU_MESSAGES, is_tau_record
-from .message_file_reader import BODY_ENTRY, SessionKeys, read_messages, report_no_session
-from .message_file_writer import encode_messages, render_outgoing, restore_original
+from .message_file_reader import SessionKeys, read_messages, report_no_session
 from .message_reader import MessageReader
 from .openai_chat import CHAT_DIALECT
 
@@ -30,34 +26,21 @@ def recognizes(source: TranscriptSource) -> bool:
 
 
 def read(source: TranscriptSource) -> Iterator[ImportStep]:
-    document = source.document
-    if document is None or document.problem:
-        reason = document.problem if document else None
-        yield from report_no_session(
-            document or SourceLine(1, source.size), reason or "no JSON document"
-        )
+    document = source.document or SourceLine(1, source.size, problem="no JSON document")
+    if document.problem:
+        yield from report_no_session(document, document.problem)
         return
     keys = SessionKeys(source.stem)
     end = 0
     for index, record in enumerate(document.value):
         before, end = end, document.end * (index + 1) // len(document.value)
         line = SourceLine(index + 1, end, value=record, has_odd_numbers=document.has_odd_numbers)
-        if isinstance(record, dict) and isinstance(record.get(_MESSAGES_FIELD), list):
-            yield from _read_record(keys, line, record, before)
+        if isinstance(record, dict) and isinstance(messages := record.get(_MESSAGES_FIELD), list):
+            yield SessionStart(keys.make_distinct(_make_key(keys.stem, record)))
+            conversation = MessageReader(CHAT_DIALECT, TAU_MESSAGES, line, is_on_a_line=True)
+            yield from read_messages(conversation, messages, before)
         else:
-            yield from report_no_session(line, "expected a record with a list `traj`")
-
-
-def _read_record(
-    keys: SessionKeys, line: SourceLine, record: JsonDict, before: int
-) -> Iterator[ImportStep]:
-    yield SessionStart(keys.make_distinct(_make_key(keys.stem, record)))
-    rest = drop_fields(record, _MESSAGES_FIELD)
-    raw = line.to_json({"body": rest, "held": [[_MESSAGES_FIELD, None]]})
-    yield RawEntry(f"{BODY_ENTRY}:{digest_text(raw)}", BODY_ENTRY, raw, line=0)
-    yield EntryEnd("imported", before)
-    conversation = MessageReader(CHAT_DIALECT, TAU_MESSAGES, line, is_on_a_line=True)
-    yield from read_messages(conversation, record[_MESSAGES_FIELD], before)
+            yield from report_no_session(line, f"expected a record with a list `{_MESSAGES_FIELD}`")
 
 
 def _make_key(stem: str, record: JsonDict) -> str:
@@ -66,24 +49,10 @@ def _make_key(stem: str, record: JsonDict) -> str:
     return stem if mark and stem.endswith(mark) else f"{stem}{mark}"
 
 
-def write(outgoing: OutgoingSession) -> Iterator[bytes]:
-    """Write an array of one record; of a session from another source, it has only messages."""
-    came = restore_original(outgoing, CHAT_DIALECT, TAU_MESSAGES)
-    if came is None:
-        _, messages = render_outgoing(outgoing, CHAT_DIALECT)
-        lists: dict[str | None, list[Any]] = {_MESSAGES_FIELD: next(iter(messages.values()))}
-        came = {}, lists
-    yield b"["
-    pieces = list(encode_messages(*came))
-    yield from pieces[:-1]
-    yield b"}]\n"
-
-
 FORMAT = Format(
     name=TAU_MESSAGES,
     description="runs of tau-bench",
     recognizes=recognizes,
     read=read,
-    write=write,
     suffix=".json",
 )

@@ -2,26 +2,19 @@
 
 import json
 from dataclasses import dataclass, field
-from typing import Any
 
 from .....domain.blocks import Block, Kind, Media, Native, Origin, Text, ToolCall, ToolResult
 from .....domain.event import MAX_COUNT
 from .....domain.session_events import Usage
 from .. import media_text
 from ..entry_steps import EntrySteps
-from ..fields import JsonDict, drop_fields, get_field, require_field
+from ..fields import JsonDict, get_field, require_field
 from ..json_lines import SourceLine
-from ..placeholders import JsonPath, Placeholder, make_remainder
 
 FORMAT_NAME = "opencode"
 
-OPENCODE_SESSION_ENTRY = "session"
-"""The type of the note that holds the document without its messages."""
-OPENCODE_MESSAGE_PREFIX = "message/"
-"""The type prefix of a note that holds a message without its parts; its role follows."""
 PART_PREFIX = "part/"
-PRUNED_TEXT = "pruned"
-"""The type of the note with the time at which a result left the context."""
+"""The type prefix of a note that holds a part."""
 
 ANTHROPIC = "anthropic"
 RESPONSES = "openai-responses"
@@ -52,15 +45,13 @@ class OpencodePart:
     line: SourceLine
     message: OpencodeMessage
 
-    def make_origin(self, holes: list[Placeholder], entry: JsonDict | None = None) -> Origin:
-        """Return the origin of a block, with the remainder of the part, or of `entry` in it."""
+    def make_origin(self) -> Origin:
         time = self.item.get("time")
         if time is None and isinstance(state := self.item.get("state"), dict):
             time = state.get("time")
         start = time.get("start") if isinstance(time, dict) else None
         told = str(start) if isinstance(start, int) else None
-        rest = self.line.to_json(make_remainder(self.item if entry is None else entry, holes))
-        return Origin(format=FORMAT_NAME, id=self.id, time=told, entry=rest, line=self.entry.number)
+        return Origin(format=FORMAT_NAME, id=self.id, time=told, line=self.entry.number)
 
 
 def read_thought_native(part: JsonDict, text: str) -> Native | None:
@@ -105,62 +96,35 @@ def make_file_block(part: OpencodePart) -> Block | None:
     media = read_file_media(part.item)
     if media is None:
         return None
-    origin = part.make_origin(_make_placeholders(media, part.item["url"], ("url",)))
-    return Block(kind=Kind(media.type), media=media, name=media.name, origin=origin)
+    return Block(kind=Kind(media.type), media=media, name=media.name, origin=part.make_origin())
 
 
 def make_tool_call(part: OpencodePart, call: str) -> ToolCall:
-    """Return the call of a tool part. Its remainder is the part without its result."""
     state = require_field(part.item, "state", dict)
     arguments = require_field(state, "input", dict, "state.")
-    done = state.get("status") in ("completed", "error")
-    entry = part.item | {"state": {"input": arguments} if done else state}
     return ToolCall(
         tool_call_id=call,
         name=require_field(part.item, "tool", str),
         arguments=part.line.to_json(arguments),
         message_id=part.message.message_id,
-        origin=part.make_origin([Placeholder(("state", "input"), "json")], entry),
+        origin=part.make_origin(),
     )
 
 
 def make_tool_result(part: OpencodePart, call: str) -> ToolResult:
-    """Return the result of a tool part. Its remainder is the part's state without the input."""
-    told: JsonDict = part.item["state"]
-    state: JsonDict = drop_fields(told, "input")
+    state: JsonDict = part.item["state"]
     failed = state["status"] == "error"
-    field = "error" if failed else "output"
-    output = require_field(state, field, str, "state.")
-    if isinstance(times := state.get("time"), dict) and "compacted" in times:
-        state["time"] = drop_fields(times, "compacted")
-    holes = [Placeholder(("state", field), part=0)]
-    match state.get("metadata"):
-        case {"output": str(again)} if again == output:
-            holes.append(Placeholder(("state", "metadata", "output"), part=0))
+    output = require_field(state, "error" if failed else "output", str, "state.")
     content: list[Text | Media] = [Text(text=output)]
-    for index, file in enumerate(get_field(state, "attachments", list, "state.") or []):
-        media = read_file_media(file) if isinstance(file, dict) else None
-        if media is None:
-            continue
-        holes += _make_placeholders(
-            media, file["url"], ("state", "attachments", index, "url"), len(content)
-        )
-        content.append(media)
+    files = get_field(state, "attachments", list, "state.") or []
+    attached = [read_file_media(file) for file in files if isinstance(file, dict)]
+    content += [media for media in attached if media]
     return ToolResult(
         tool_call_id=call,
         content=tuple(content) if len(content) > 1 else output,
         is_error=failed,
-        origin=part.make_origin(holes, {"state": state}),
+        origin=part.make_origin(),
     )
-
-
-def read_pruned_time(part: JsonDict) -> Any:
-    """Return when opencode removed the result from the context; None if it did not."""
-    match part["state"]:
-        case {"time": {"compacted": time}}:
-            return time
-        case _:
-            return None
 
 
 def read_opencode_usage(owner: JsonDict) -> Usage | None:
@@ -189,11 +153,3 @@ def read_cost(owner: JsonDict) -> float | None:
             return float(cost)
         case _:
             return None
-
-
-def _make_placeholders(
-    media: Media, url: str, at: JsonPath, part: int | None = None
-) -> list[Placeholder]:
-    """Return the place of a URL, if encoding the bytes gives the same one."""
-    is_same = bool(media.data) and media_text.make_media_address(media) == url
-    return [Placeholder(at, "address", part)] if is_same else []

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from .....domain.blocks import AnyBlock, Block
+from .....domain.blocks import AnyBlock, Block, Origin
 from .....domain.compaction_events import Trigger
 from ..entry_steps import EntrySteps, digest_text, read_entry_steps
 from ..fields import (
@@ -16,7 +16,6 @@ from ..fields import (
     require_object,
 )
 from ..json_lines import SourceLine
-from ..placeholders import Placeholder
 from ..steps import (
     Append,
     ImportStep,
@@ -30,10 +29,8 @@ from ..steps import (
 )
 from ..summary_mark import find_marked_summary
 from .message_parts import (
-    OPENCODE_MESSAGE_PREFIX,
-    OPENCODE_SESSION_ENTRY,
+    FORMAT_NAME,
     PART_PREFIX,
-    PRUNED_TEXT,
     OpencodeMessage,
     OpencodePart,
     make_file_block,
@@ -41,7 +38,6 @@ from .message_parts import (
     make_tool_result,
     read_cost,
     read_opencode_usage,
-    read_pruned_time,
     read_thought_native,
 )
 
@@ -101,9 +97,6 @@ class _ExportReader:
                 project=find_text(info, "directory"),
             )
         )
-        raw = self.line.to_json(drop_fields(document, "messages"))
-        name = f"{OPENCODE_SESSION_ENTRY}:{digest_text(raw)}"
-        entry.add(RawEntry(name, OPENCODE_SESSION_ENTRY, raw, self.key, entry.number))
 
     def read_message(self, item: Any, index: int) -> Iterator[ImportStep]:
         message = OpencodeMessage(f"message-{index}", index)
@@ -112,7 +105,7 @@ class _ExportReader:
         parts = item.get("parts", []) if isinstance(item, dict) else []
         for place, part in enumerate(parts if isinstance(parts, list) else [parts]):
             yield from self.read_entry(self._read_part, part, message, place)
-        self.newest = message.part_ids[-1] if message.part_ids else message.id
+        self.newest = message.part_ids[-1] if message.part_ids else self.newest
         yield from self._finish_message(message)
         self.context.append(message)
 
@@ -120,15 +113,13 @@ class _ExportReader:
         info = message.info = require_field(require_object(item, "messages: "), "info", dict)
         message.id = get_field(info, "id", str, "info.") or message.id
         role = require_field(info, "role", str, "info.")
-        raw = self.line.to_json(drop_fields(item, "parts"))
         if role not in ("user", "assistant"):
-            entry.add_unknown(f"{OPENCODE_MESSAGE_PREFIX}{role}", raw, message.id)
+            raw = self.line.to_json(drop_fields(item, "parts"))
+            entry.add_unknown(f"message/{role}", raw, message.id)
             return
         message.role = role
         if role == "assistant" and info.get("summary") is True:
             message.summary = []
-        key = f"{message.id}:{digest_text(raw)}"
-        entry.add(RawEntry(key, f"{OPENCODE_MESSAGE_PREFIX}{role}", raw, message.id, entry.number))
 
     def _read_part(
         self, entry: EntrySteps, item: Any, message: OpencodeMessage, place: int
@@ -211,18 +202,13 @@ class _ExportReader:
         answer = make_tool_result(part, call)
         self._append_block(part, "call", made)
         self._append_block(part, "result", answer)
-        if pruned := read_pruned_time(item):
-            raw = self.line.to_json({"id": id, "compacted": pruned})
-            part.entry.add(RawEntry(f"{id}:pruned", PRUNED_TEXT, raw))  # not a piece of the result
         match item:
             case {"tool": "task", "state": {"metadata": {"sessionId": str(child)}}}:
                 part.entry.add(SubAgentLink(child, self.key, call))
 
     def _append_text(self, part: OpencodePart, block: Block) -> None:
         """Append a part's text. Its key includes the text, since a part grows over time."""
-        # A summary's mark stays in the remainder.
-        holes = [Placeholder(("text",))] if block.text == part.item["text"] else []
-        more: dict[str, Any] = {"origin": part.make_origin(holes)}
+        more: dict[str, Any] = {"origin": part.make_origin()}
         if part.message.role == "assistant":
             more["message_id"] = part.message.message_id
         self._append_block(part, digest_text(block.text), block.model_copy(update=more))
@@ -250,7 +236,8 @@ class _ExportReader:
             key, time = f"{message.id}:compacted", _read_time(message.info)
             yield SourceCompaction(key, trigger, text or None, kept, source_time=time)
         elif text:
-            block = Block.developer(text, name="summary")
+            origin = Origin(format=FORMAT_NAME, id=message.id, line=self.number)
+            block = Block.developer(text, name="summary", origin=origin)
             yield Append(f"{message.id}:summary", block, message.id)
 
     def _kept_ids(self, tail: Any = None, asked: str | None = None) -> tuple[str, ...]:
@@ -281,7 +268,7 @@ def _make_call(message: OpencodeMessage, told: JsonDict, id: str) -> ReportedCal
             "stop_reason": reason if isinstance(reason, str) else None,
             "source_time": _read_time(message.info),
         },
-        first_answer_id=message.id if message.step == 0 else None,
+        first_answer_id=message.part_ids[0] if message.step == 0 and message.part_ids else None,
     )
 
 

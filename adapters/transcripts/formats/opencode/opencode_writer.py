@@ -22,23 +22,17 @@ from ..media_text import make_media_address
 from ..outgoing import (
     OutgoingBlock,
     OutgoingCompaction,
-    OutgoingEntry,
     OutgoingMessage,
     OutgoingSession,
     get_block_time,
-    group_own_entries,
-    read_entry_type,
+    group_outgoing_messages,
+    is_added,
     to_milliseconds,
 )
-from ..placeholders import fill_entry
 from ..summary_mark import make_marked_text, make_summary_mark
 from .message_parts import (
     ANTHROPIC,
     FORMAT_NAME,
-    OPENCODE_MESSAGE_PREFIX,
-    OPENCODE_SESSION_ENTRY,
-    PART_PREFIX,
-    PRUNED_TEXT,
     RESPONSES,
 )
 
@@ -49,7 +43,7 @@ OPENCODE_VERSION = "1.0.0"
 
 def write(outgoing: OutgoingSession) -> Iterator[bytes]:
     document = OpencodeDocument(outgoing)
-    document.put_all()
+    document.add_all()
     if outgoing.system_prompt:
         outgoing.count_loss("system prompts")
     yield json_lines.encode_document(document.build())
@@ -65,25 +59,54 @@ class OpencodeDocument:
         self.messages: dict[str, JsonDict] = {}
         self.parts: dict[str, dict[str, JsonDict]] = {}
         """The parts of each message, by id."""
-        self.places: dict[str, JsonDict] = {}
-        """The parts of the source, by id."""
         self.prompt: str | None = None
         self.calls: dict[str, JsonDict] = {}
         """The parts of calls that a result may answer."""
         self.ids: list[tuple[int, str]] = []
-        """For each new message, its first position and its id."""
+        """For each message, its first position and its id."""
         self.last = to_milliseconds(outgoing.opened_at)
 
-    def put_all(self) -> None:
-        for one in group_own_entries(self.outgoing, FORMAT_NAME):
-            if isinstance(one, OutgoingEntry):
-                self._restore(one)
-                continue
-            self._drop_reverted()
+    def add_all(self) -> None:
+        """Add the source's messages, and what is not from the source."""
+        added = [*self.outgoing.read_parts()]
+        if source := self.outgoing.kept_source:
+            found = [*source.find_lines(self.outgoing)]
+            added = [part for line, part in found if line is None and is_added(self.outgoing, part)]
+            own = [part for line, part in found if line and isinstance(part, OutgoingBlock)]
+            self._add_source(json.loads(source.read_whole()), own)
+            if added:
+                self._drop_reverted()
+        for one in group_outgoing_messages(iter(added)):
             if isinstance(one, OutgoingCompaction):
                 self._add_compaction(one)
             else:
                 self._add_outgoing(one)
+
+    def _add_source(self, document: JsonDict, own: list[OutgoingBlock]) -> None:
+        """Add the messages of the source, without the parts that were retracted since."""
+        self.header = {name: value for name, value in document.items() if name != "messages"}
+        self.session = find_text(self.header, "info", "id") or self.session
+        positions: dict[str, list[OutgoingBlock]] = {}
+        for one in own:
+            positions.setdefault((one.block.origin and one.block.origin.id) or "", []).append(one)
+        for message in document["messages"]:
+            info = message["info"]
+            if info.get("role") == "user":
+                self.prompt = info["id"]
+            parts: dict[str, JsonDict] = {}
+            for place, part in enumerate(message.get("parts", [])):
+                id = part.get("id") or f"{info['id']}/part-{place}"
+                blocks = positions.get(id, [])
+                if blocks and all(one.is_removed for one in blocks):
+                    continue
+                parts[id] = part
+                for one in blocks:
+                    if isinstance(one.block, ToolCall):
+                        self.calls[one.block.tool_call_id] = part
+            self.messages[info["id"]] = message
+            self.parts[info["id"]] = parts
+            if first := next((one for id in parts for one in positions.get(id, [])), None):
+                self.ids.append((first.position, info["id"]))
 
     def build(self) -> JsonDict:
         header = self.header or {"info": self._make_header()}
@@ -272,50 +295,6 @@ class OpencodeDocument:
         """Return the ids of a new part."""
         id = f"prt_{_make_digest(message, within, place)}"
         return {"id": id, "sessionID": self.session, "messageID": message}
-
-    def _restore(self, entry: OutgoingEntry) -> None:
-        said = entry.outgoing_blocks[0]
-        block, origin = said.block, said.block.origin
-        assert origin, "an entry has an origin"
-        id = origin.id or ""
-        if entry.raw is not None and block.kind is Kind.NOTE:
-            self._restore_raw(read_entry_type(entry), id, json.loads(entry.raw))
-        elif entry.remainder is not None and not self._is_retracted(entry):
-            whole = fill_entry(entry.remainder, [one.block for one in entry.outgoing_blocks])
-            if (known := self.places.get(id)) and block.kind is not Kind.TOOL_CALL:
-                state = known.get("state", {}) | whole.pop("state", {})
-                known |= whole | ({"state": state} if state else {})
-            else:
-                self._place_part(id, whole)
-            if block.kind is Kind.TOOL_CALL:
-                self.calls[getattr(block, "tool_call_id", "")] = self.places[id]
-
-    def _restore_raw(self, kind: str, id: str, item: JsonDict) -> None:
-        if kind == OPENCODE_SESSION_ENTRY:
-            self.header = item
-            self.session = find_text(item, "info", "id") or self.session
-        elif kind.startswith(OPENCODE_MESSAGE_PREFIX):
-            self.messages[id] = item
-            self.parts.setdefault(id, {})
-            if item["info"].get("role") == "user":
-                self.prompt = id
-        elif kind.startswith(PART_PREFIX):
-            self._place_part(id, item)
-        elif kind == PRUNED_TEXT and item["id"] in self.places:
-            state = self.places[item["id"]]["state"]
-            state["time"] = state.get("time", {}) | {"compacted": item["compacted"]}
-
-    def _place_part(self, id: str, part: JsonDict) -> None:
-        named = part.get("messageID")
-        newest = next(reversed(self.messages), "")
-        owner = named if isinstance(named, str) and named in self.messages else newest
-        self.parts.setdefault(owner, {})[id] = part
-        self.places[id] = part
-
-    def _is_retracted(self, entry: OutgoingEntry) -> bool:
-        """Return whether cutbank retracted it; opencode's own reverts are in the header."""
-        reverted = "revert" in (self.header or {}).get("info", {})
-        return not reverted and all(one.is_retracted for one in entry.outgoing_blocks)
 
 
 def _finish_reason(message: OutgoingMessage, call: ModelCalled | None) -> str:

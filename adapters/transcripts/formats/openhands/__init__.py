@@ -1,14 +1,14 @@
-"""Reads and writes OpenHands conversations of its SDK, and older trajectories."""
+"""Reads OpenHands conversations of its SDK, and older trajectories."""
 
 from ..format import Format
-from . import v0_reader, v0_writer, v1_reader, v1_writer
+from . import v0_reader, v1_reader
 
 V1 = Format(
     name=v1_reader.FORMAT_NAME,
     description="conversations of the OpenHands SDK, a folder each",
     recognizes=v1_reader.recognizes,
     read=v1_reader.read,
-    write_folder=v1_writer.write_folder,
+    is_folder=True,
     home_patterns=("~/.openhands/conversations",),
 )
 
@@ -17,6 +17,5 @@ V0 = Format(
     description="sessions of OpenHands before its SDK: trajectories, and outputs of its benchmarks",
     recognizes=v0_reader.recognizes,
     read=v0_reader.read,
-    write=v0_writer.write,
     suffix=".json",
 )

@@ -42,17 +42,6 @@ def read_openhands_usage(report: Any) -> Usage | None:
     )
 
 
-def make_usage_report(usage: Usage) -> dict[str, int]:
-    read, write = usage.cache_read or 0, usage.cache_write or 0
-    return {
-        "prompt_tokens": (usage.input or 0) + read + write,
-        "completion_tokens": usage.output or 0,
-        "cache_read_tokens": read,
-        "cache_write_tokens": write,
-        "reasoning_tokens": usage.reasoning or 0,
-    }
-
-
 def as_number(value: Any) -> float | None:
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None

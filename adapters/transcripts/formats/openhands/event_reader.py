@@ -1,14 +1,13 @@
 """Makes the steps of OpenHands events, and tracks which events a conversation has in view."""
 
-from collections.abc import Collection, Hashable, Iterator
+from collections.abc import Collection, Iterator
 
 from .....domain.compaction_events import Trigger
 from ..entry_steps import EntryBlocks, EntryLocation
 from ..fields import JsonDict
-from ..placeholders import JsonPath
 from ..steps import ImportStep, RawEntry, SkippedEntry, SourceCompaction, UnknownEntry
 
-FORGOTTEN_TEXT = "[What came before left the context without a summary.]"
+_FORGOTTEN_TEXT = "[What came before left the context without a summary.]"
 """The text in place of forgotten events without a summary."""
 _MAX_LISTED = 2_000_000
 """The limit of listed ids of kept events, over all compactions."""
@@ -18,8 +17,8 @@ class EventReader:
     """The state of a conversation at an event; each version reads its own fields."""
 
     def __init__(self) -> None:
-        self.shown: dict[Hashable, str] = {}
-        """The events in view, in order: each with its source id."""
+        self.shown: dict[str, None] = {}
+        """The source ids of the events in view, in order."""
         self.requested_trigger: Trigger | None = None
         """The reason for a requested condensation that has not come yet."""
         self.listed_count = 0
@@ -37,7 +36,6 @@ class EventReader:
     def append(
         self,
         pieces: EntryBlocks,
-        event: JsonDict,
         whence: EntryLocation,
         kind: str,
         message_id: str | None = None,
@@ -46,50 +44,39 @@ class EventReader:
         if not pieces.blocks:
             yield self.keep_raw(whence, kind)
             return
-        yield from pieces.make_appends(whence, event, message_id)
-        id, name = event.get("id"), whence.id or whence.key
-        self.shown.setdefault(id if type(id) is int else name, name)
+        yield from pieces.make_appends(whence, message_id)
+        self.shown[whence.id or whence.key] = None
 
     def condense(
-        self,
-        event: JsonDict,
-        whence: EntryLocation,
-        kind: str,
-        forgotten: Collection[Hashable],
-        summary: tuple[str | None, JsonPath],
+        self, whence: EntryLocation, kind: str, forgotten: Collection[str], summary: str | None
     ) -> Iterator[ImportStep]:
         """Yield the compaction that forgets these events; a summary with nothing before it is a
         block.
         """
-        text, at = summary
         before = len(self.shown)
         for id in forgotten:
             self.shown.pop(id, None)
-        if before and (text or len(self.shown) < before):
-            self.listed_count += len(self.shown)
-            kept, partial = tuple(self.shown.values()), None
-            if self.listed_count > _MAX_LISTED:
-                kept, partial = (), "which blocks stayed is not listed"
-            yield self.make_compaction(whence, text or FORGOTTEN_TEXT, kept, partial)
-        elif text:
+        if before and (summary or len(self.shown) < before):
+            yield self._make_compaction(whence, summary or _FORGOTTEN_TEXT)
+        elif summary:
             pieces = EntryBlocks()
-            pieces.add_summary(text, at)
-            yield from pieces.make_appends(whence, event)
+            pieces.add_summary(summary)
+            yield from pieces.make_appends(whence)
             return
         yield self.keep_raw(whence, kind)
 
-    def make_compaction(
-        self, whence: EntryLocation, summary: str, kept: tuple[str, ...], partial: str | None
-    ) -> SourceCompaction:
+    def _make_compaction(self, whence: EntryLocation, summary: str) -> SourceCompaction:
         """Return a compaction; without a request, it was automatic."""
         trigger, self.requested_trigger = self.requested_trigger or Trigger.THRESHOLD, None
+        self.listed_count += len(self.shown)
+        is_listed = self.listed_count <= _MAX_LISTED
         return SourceCompaction(
             key=f"{whence.key}:compacted",
             trigger=trigger,
             summary=summary,
-            kept_ids=kept,
+            kept_ids=tuple(self.shown) if is_listed else (),
             source_time=whence.time,
-            partial_reason=partial,
+            partial_reason=None if is_listed else "which blocks stayed is not listed",
         )
 
 

@@ -4,12 +4,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from .....domain.blocks import Kind
-from ..chat_content import read_surrounding
-from ..entry_steps import EntryBlocks, EntryLocation, digest_text, make_line_problem
+from ..entry_steps import EntryLocation, digest_text, make_line_problem
 from ..fields import (
     JsonDict,
     MalformedError,
-    drop_fields,
     find_text,
     get_field,
     json_name,
@@ -17,7 +15,6 @@ from ..fields import (
     require_object,
 )
 from ..json_lines import NestedTooDeeplyError, SourceLine
-from ..placeholders import EarlierValue
 from ..source import TranscriptSource
 from ..steps import (
     Append,
@@ -32,11 +29,9 @@ from ..steps import (
 from . import v0_content
 from .call_usage import RunningMetrics
 from .event_reader import EventReader, find_outcome
-from .v0_content import METADATA_FIELD, RESPONSE_PATH, ActionCall
+from .v0_content import METADATA_FIELD
 
 FORMAT_NAME = "openhands-v0"
-LINE_ENTRY = "line"
-"""The type of the entry around the events, if a line is a session."""
 
 _STATE_ACTIONS = frozenset(
     {
@@ -69,8 +64,8 @@ class _V0EventReader(EventReader):
         self.open_calls: set[str] = set()
         self.calls: dict[str | None, str] = {}
         """The calls, by the ids of their events."""
-        self.responses: dict[str | None, tuple[int, str]] = {}
-        """The model's answers so far: their entries and texts."""
+        self.responses: set[str] = set()
+        """The ids of the model's answers so far."""
         self.metrics = RunningMetrics()
 
     def read(self, event: JsonDict, line: SourceLine, key: str) -> Iterator[ImportStep]:
@@ -97,21 +92,19 @@ class _V0EventReader(EventReader):
                 yield self.keep_raw(whence, kind)
             case "condensation":
                 args = require_field(event, "args", dict)
-                summary = get_field(args, "summary", str, "args."), ("args", "summary")
-                forgotten = self._forgotten_ids(args)
-                yield from self.condense(event, whence, kind, forgotten, summary)
+                summary = get_field(args, "summary", str, "args.")
+                yield from self.condense(whence, kind, self._find_forgotten(args), summary)
             case "message":
                 pieces = v0_content.read_v0_message(event)
                 is_answer = event.get("source") == "agent"
                 message_id = f"event-{whence.id}" if is_answer else None
-                yield from self.append(pieces, event, whence, kind, message_id)
+                yield from self.append(pieces, whence, kind, message_id)
                 if is_answer and pieces.blocks:
                     yield from self._report_call(event, None, None, whence)
             case _ if event.get(METADATA_FIELD) or (is_tool and not by_user):
                 yield from self._read_call(event, kind, whence)
             case _ if is_tool:
-                pieces = v0_content.read_command(event)
-                yield from self.append(pieces, event, whence, kind)
+                yield from self.append(v0_content.read_command(event), whence, kind)
             case _ if action in _STATE_ACTIONS:
                 if action == "condensation_request":
                     self.request_condensation(event)
@@ -123,26 +116,13 @@ class _V0EventReader(EventReader):
         asked = v0_content.find_action_call(event, whence.id or whence.key)
         is_first = asked.response_id not in self.responses
         pieces = v0_content.read_v0_action(event, asked, whence.line, first=is_first)
-        said = self._refer_to_earlier(asked, pieces, whence)
-        message_id = asked.response_id or f"event-{whence.id}"
-        yield from self.append(pieces, event, whence, kind, message_id)
+        yield from self.append(pieces, whence, kind, asked.response_id or f"event-{whence.id}")
         self.open_calls.add(asked.call_id)
         self.calls[whence.id] = asked.call_id
         if is_first:
             if asked.response_id:
-                self.responses[asked.response_id] = whence.number, said
+                self.responses.add(asked.response_id)
             yield from self._report_call(event, asked.response, asked.response_id, whence)
-
-    def _refer_to_earlier(
-        self, asked: ActionCall, pieces: EntryBlocks, whence: EntryLocation
-    ) -> str:
-        """Replace a repeated answer by a reference: each of its calls and results repeats it."""
-        told = self.responses.get(asked.response_id)
-        is_named = asked.response and asked.response_id
-        said = whence.line.to_json(asked.response) if is_named else ""
-        if told and told[1] == said:
-            pieces.earlier_values.append(EarlierValue(RESPONSE_PATH, told[0], RESPONSE_PATH))
-        return said
 
     def _read_observation(
         self, event: JsonDict, observation: str, whence: EntryLocation
@@ -150,17 +130,14 @@ class _V0EventReader(EventReader):
         kind = f"observation/{observation}"
         call = self._find_answered_call(event)
         if call is not None:
-            pieces = v0_content.read_answer(event, call)
-            asked = v0_content.find_action_call({"action": observation, **event}, call)
-            self._refer_to_earlier(asked, pieces, whence)
-            yield from self.append(pieces, event, whence, kind)
+            yield from self.append(v0_content.read_answer(event, call), whence, kind)
             self.open_calls.discard(call)
         elif observation in _RAW_OBSERVATIONS:
             yield self.keep_raw(whence, kind)
         elif observation == "recall":
-            yield from self.append(v0_content.read_recall(event), event, whence, kind)
+            yield from self.append(v0_content.read_recall(event), whence, kind)
         elif observation in _SHOWN_OBSERVATIONS:
-            yield from self.append(v0_content.read_notice(event), event, whence, kind)
+            yield from self.append(v0_content.read_notice(event), whence, kind)
         else:
             yield self.keep_unknown(whence, kind)
 
@@ -169,15 +146,16 @@ class _V0EventReader(EventReader):
         caused = self.calls.get(str(event.get("cause")))
         return next((call for call in (named, caused) if call in self.open_calls), None)
 
-    def _forgotten_ids(self, args: JsonDict) -> list[int]:
+    def _find_forgotten(self, args: JsonDict) -> list[str]:
+        """Return the ids of the events in a condensation's list, or in its range."""
         ids = get_field(args, "forgotten_event_ids", list, "args.")
         if ids is not None:
-            return [id for id in ids if type(id) is int]
+            return [str(id) for id in ids if type(id) is int]
         first = get_field(args, "forgotten_events_start_id", int, "args.")
         last = get_field(args, "forgotten_events_end_id", int, "args.")
         if first is None or last is None:
             return []
-        return [id for id in self.shown if isinstance(id, int) and first <= id <= last]
+        return [id for id in self.shown if id.isdecimal() and first <= int(id) <= last]
 
     def _report_call(
         self, event: JsonDict, response: JsonDict | None, id: str | None, whence: EntryLocation
@@ -213,11 +191,11 @@ def read(source: TranscriptSource) -> Iterator[ImportStep]:
         yield from _read_line(document)
     else:
         events = list(document.value)
-        yield SessionStart(make_v0_key("openhands", events), source.stem)
+        yield SessionStart(_make_key("openhands", events), source.stem)
         yield from _read_events(events, document)
 
 
-def make_v0_key(name: str, events: list[Any]) -> str:
+def _make_key(name: str, events: list[Any]) -> str:
     match events:
         case [{"id": id, "timestamp": time, **more}, *_]:
             told = f"{id}\n{time}\n{more.get('message')}"
@@ -229,16 +207,13 @@ def make_v0_key(name: str, events: list[Any]) -> str:
 def _read_line(line: SourceLine) -> Iterator[ImportStep]:
     match line.value:
         case {"history": list(events)} if not line.problem:
-            rest = drop_fields(line.value, "history")
+            name = find_text(line.value, "instance_id") or "openhands"
+            yield SessionStart(_make_key(name, events), name)
+            yield from _read_events(events, line)
         case other:
             got = "no history" if isinstance(other, dict) else json_name(other)
             yield make_line_problem(line, line.problem or f"expected a session, got {got}")
             yield EntryEnd("error", line.end)
-            return
-    name = find_text(rest, "instance_id") or "openhands"
-    yield SessionStart(make_v0_key(name, events), name)
-    yield from read_surrounding(rest, line, LINE_ENTRY, "line")
-    yield from _read_events(events, line)
 
 
 def _read_events(events: list[Any], document: SourceLine) -> Iterator[ImportStep]:
@@ -249,13 +224,8 @@ def _read_events(events: list[Any], document: SourceLine) -> Iterator[ImportStep
         try:
             raw = document.to_json(event)
             key = f"{number}:{digest_text(raw)}"
-            line = SourceLine(
-                number,
-                document.end,
-                raw.encode(),
-                event,
-                has_odd_numbers=document.has_odd_numbers,
-            )
+            odd = document.has_odd_numbers
+            line = SourceLine(number, document.end, raw.encode(), event, has_odd_numbers=odd)
             steps = list(reader.read(require_object(event), line, key))
             outcome = find_outcome(steps)
             answers = int("action" not in event and _is_unasked(steps[-1]))

@@ -3,8 +3,18 @@
 import re
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 
-from ..entry_steps import EntryLocation, make_line_problem
+from .....domain.blocks import Block, Kind, Native, ToolCall
+from ..content_items import read_content, read_image_addresses
+from ..entry_steps import (
+    ContentPart,
+    EntryBlocks,
+    EntryLocation,
+    image_from_data,
+    make_line_problem,
+    make_thinking_block,
+)
 from ..fields import (
     JsonDict,
     MalformedError,
@@ -28,10 +38,9 @@ from ..steps import (
 )
 from .call_usage import read_response_usage
 from .event_reader import EventReader, find_outcome
-from .v1_content import V1_CONTENT_READERS, find_exported_summary
 
 FORMAT_NAME = "openhands-v1"
-STATE_FILE_NAMES = ("base_state.json", "meta.json")
+_STATE_FILE_NAMES = ("base_state.json", "meta.json")
 _EVENT_NAME = re.compile(r"event-(\d{5,18})-([0-9a-fA-F-]{8,})\.json")
 """The file name of an event: its number, and its id."""
 _RAW_EVENT_TYPES = frozenset(
@@ -43,6 +52,8 @@ _RAW_EVENT_TYPES = frozenset(
     }
 )
 """Kinds of events that no model was sent, and that the agent needs to resume."""
+_TEXT_FIELDS = ("output", "content", "message", "text", "error", "rejection_reason")
+"""The text fields of an observation, in reading order."""
 _SKIPPED_EVENT_TYPES = {
     "LLMCompletionLogEvent": "a log of a request: its events say the same",
     "StreamingDeltaEvent": "pieces of a message that comes again whole",
@@ -86,7 +97,7 @@ class _ConversationReader(EventReader):
         """The highest number of an event so far."""
         self.ids: set[str] = set()
         self.reported: set[str] = set()
-        paths = {name: source.path / within / name for name in STATE_FILE_NAMES}
+        paths = {name: source.path / within / name for name in _STATE_FILE_NAMES}
         self.states = {name: self._read_file(name) for name, at in paths.items() if at.exists()}
         states = [line.value for line in self.states.values() if line.value]
         self.state: JsonDict = states[0] if states and isinstance(states[0], dict) else {}
@@ -110,8 +121,8 @@ class _ConversationReader(EventReader):
         for number, name in sorted((int(event[1]), name) for event, name in found if event):
             yield from self._read_event_file(number, self._read_file(f"events/{name}", number))
         for name in sorted(name for event, name in found if not event and name.endswith(".json")):
-            reason = f"events/{name}: no event has that name"
-            yield from self._refuse(self._read_file(f"events/{name}"), reason, 0, is_part=True)
+            yield SourceProblem(0, f"events/{name}: no event has that name")
+            yield EntryEnd("error", self.end)
 
     def _read_file(self, name: str, number: int = 0) -> SourceLine:
         """Read a file of the folder; a link to a file elsewhere is not followed."""
@@ -130,10 +141,8 @@ class _ConversationReader(EventReader):
             problem = f"{name}: cannot be read: {error}"
         return SourceLine(number, self.end, problem=problem)
 
-    def _refuse(
-        self, line: SourceLine, reason: str, number: int, *, is_part: bool = False
-    ) -> Iterator[ImportStep]:
-        yield replace(make_line_problem(line, reason), line=number, is_part=is_part)
+    def _refuse(self, line: SourceLine, reason: str, number: int) -> Iterator[ImportStep]:
+        yield replace(make_line_problem(line, reason), line=number)
         yield EntryEnd("error", self.end)
 
     def _read_event_file(self, number: int, line: SourceLine) -> Iterator[ImportStep]:
@@ -170,18 +179,22 @@ class _ConversationReader(EventReader):
                 yield self.keep_raw(whence, kind)
             case "Condensation":
                 ids = get_field(event, "forgotten_event_ids", list) or []
-                summary = get_field(event, "summary", str), ("summary",)
                 forgotten = [id for id in ids if isinstance(id, str)]
-                yield from self.condense(event, whence, kind, forgotten, summary)
+                summary = get_field(event, "summary", str)
+                yield from self.condense(whence, kind, forgotten, summary)
             case "CondensationRequest":
                 self.request_condensation(event)
                 yield self.keep_raw(whence, kind)
-            case _ if kind in V1_CONTENT_READERS:
-                yield from self._read_content(event, kind, whence)
             case _ if kind in _RAW_EVENT_TYPES:
                 yield self.keep_raw(whence, kind)
             case _ if reason := _SKIPPED_EVENT_TYPES.get(kind):
                 yield SkippedEntry(kind, reason)
+            case _ if pieces := _read_content(kind, event, line):
+                response = get_field(event, "llm_response_id", str) or None
+                yield from self.append(pieces, whence, kind, response)
+                if response and response not in self.reported and pieces.blocks:
+                    self.reported.add(response)
+                    yield self._report_call(response, whence)
             case _:
                 yield self.keep_unknown(whence, kind)
         self.ids.add(id)
@@ -194,25 +207,6 @@ class _ConversationReader(EventReader):
         tools = get_field(event, "tools", list)
         return RequestParameters(f"{whence.key}:asked", "\n\n".join(texts), tools)
 
-    def _read_content(
-        self, event: JsonDict, kind: str, whence: EntryLocation
-    ) -> Iterator[ImportStep]:
-        found = find_exported_summary(event)
-        if found and self.shown:
-            self.shown.clear()
-            partial = "the source does not say which blocks stayed"
-            yield self.make_compaction(whence, found.text, (), partial)
-            yield self.keep_raw(whence, kind)
-            return
-        pieces = V1_CONTENT_READERS[kind](event, whence.line)
-        if found and pieces.blocks:
-            pieces.mark_as_summary(found.text)
-        response = get_field(event, "llm_response_id", str) or None
-        yield from self.append(pieces, event, whence, kind, response)
-        if response and response not in self.reported and pieces.blocks:
-            self.reported.add(response)
-            yield self._report_call(response, whence)
-
     def _report_call(self, response: str, whence: EntryLocation) -> ReportedCall:
         spent = self.usage.get(response, {})
         usage = spent.get("usage")
@@ -220,3 +214,112 @@ class _ConversationReader(EventReader):
         model = spent.get("model") or self.model
         fields = {"call_id": response, **spent, "model": model, "source_time": whence.time}
         return ReportedCall(f"call:{response}:{known}", fields, whence.id)
+
+
+def _read_content(kind: str, event: JsonDict, line: SourceLine) -> EntryBlocks | None:
+    """Return the blocks of an event; None if events of its kind have none."""
+    pieces = EntryBlocks()
+    match kind:
+        case "MessageEvent":
+            _read_message(event, line, pieces)
+        case "ActionEvent":
+            _read_action(event, line, pieces)
+        case "ObservationEvent":
+            _read_observation(event, pieces)
+        case "UserRejectObservation":  # by a user or a hook
+            reason = get_field(event, "rejection_reason", str)
+            parts = [reason] if reason else []
+            pieces.add_tool_result(require_name(event, "tool_call_id"), parts, is_error=True)
+        case "AgentErrorEvent":  # of a call that could not be made
+            error = require_field(event, "error", str)
+            pieces.add_tool_result(require_name(event, "tool_call_id"), [error], is_error=True)
+        case "CondensationSummaryEvent":  # a summary with nothing before it
+            pieces.add_summary(require_field(event, "summary", str))
+        case _:
+            return None
+    return pieces
+
+
+def _read_message(event: JsonDict, line: SourceLine, pieces: EntryBlocks) -> None:
+    """Read a message of the user, of the model, or of the program."""
+    said = require_field(event, "llm_message", dict)
+    role = require_field(said, "role", str, "llm_message.")
+    if role == "assistant":
+        _read_thoughts(said, line, pieces)
+        kind = Kind.ASSISTANT
+    elif role == "user" and event.get("source") == "user":
+        kind = Kind.USER
+    else:
+        kind = Kind.DEVELOPER  # the program's own text, in any role
+    pieces.add_parts(kind, read_content(said.get("content"), _read_images))
+    more = read_content(event.get("extended_content"), _read_images, "extended_content")
+    pieces.add_parts(Kind.DEVELOPER, more)
+
+
+def _read_action(event: JsonDict, line: SourceLine, pieces: EntryBlocks) -> None:
+    _read_thoughts(event, line, pieces)
+    said = read_content(event.get("thought"), _read_images, "thought")
+    pieces.add_parts(Kind.ASSISTANT, said)
+    owner = require_field(event, "tool_call", dict)
+    if isinstance(owner.get("function"), dict):
+        owner = owner["function"]
+    call = ToolCall(
+        tool_call_id=require_name(event, "tool_call_id"),
+        name=require_field(event, "tool_name", str),
+        arguments=require_field(owner, "arguments", str, "tool_call."),
+    )
+    pieces.add(call)
+
+
+def _read_observation(event: JsonDict, pieces: EntryBlocks) -> None:
+    said = require_field(event, "observation", dict)
+    about = said.get("metadata")
+    metadata = about if isinstance(about, dict) else {}
+    # The shell's output appears between these two.
+    parts = _read_part(metadata, "prefix")
+    for field in _TEXT_FIELDS:
+        parts += _read_part(said, field)
+    parts += _read_part(metadata, "suffix")
+    data = said.get("screenshot_data")
+    if isinstance(data, str) and data and (picture := image_from_data(data, "image/png")):
+        parts.append(picture)
+    parts += _read_part(event, "extended_content")
+    is_error = bool(said.get("error") or said.get("is_error"))
+    pieces.add_tool_result(require_name(event, "tool_call_id"), parts, is_error=is_error)
+
+
+def _read_thoughts(owner: JsonDict, line: SourceLine, pieces: EntryBlocks) -> None:
+    signed = get_field(owner, "thinking_blocks", list) or []
+    plain = get_field(owner, "reasoning_content", str) or ""
+    if not any(isinstance(item, dict) and item.get("thinking") == plain for item in signed):
+        pieces.add_text(Kind.THINKING, plain)
+    for item in signed:
+        pieces.add(make_thinking_block(require_object(item, "thinking_blocks: "), line))
+    if item := get_field(owner, "responses_reasoning_item", dict):
+        pieces.add(_read_reasoning(item, line))
+
+
+def _read_reasoning(item: JsonDict, line: SourceLine) -> Block:
+    told = get_field(item, "summary", list, "responses_reasoning_item.") or []
+    summary = [text for text in told if isinstance(text, str)]
+    wire = {
+        "type": "reasoning",
+        "id": item.get("id"),
+        "summary": [{"type": "summary_text", "text": text} for text in summary],
+        "encrypted_content": item.get("encrypted_content"),
+    }
+    native = Native(provider="openai-responses", item=line.to_json(wire))
+    return Block.thinking("\n\n".join(summary), native=native)
+
+
+def _read_part(owner: JsonDict, field: str) -> list[ContentPart]:
+    content = owner.get(field)
+    return read_content(content, _read_images, field) if isinstance(content, str | list) else []
+
+
+def _read_images(item: Any) -> list[ContentPart] | None:
+    match item:
+        case {"type": "image", "image_urls": list(addresses)}:
+            return read_image_addresses(addresses, "image_urls")
+        case _:
+            return None

@@ -8,10 +8,19 @@ from datetime import datetime
 from hashlib import blake2b
 from typing import Any
 
-from .....domain.blocks import AnyBlock, Block, Kind, Media, NativePart, Text, ToolCall, ToolResult
+from .....domain.blocks import (
+    AnyBlock,
+    Block,
+    Kind,
+    Media,
+    NativePart,
+    ResultPart,
+    Text,
+    ToolCall,
+    ToolResult,
+)
 from .....domain.messages import Role
 from .....domain.session_events import ModelCalled
-from ..content_items import list_result_parts
 from ..fields import JsonDict
 from ..media_text import bytes_to_base64
 from ..outgoing import (
@@ -179,7 +188,7 @@ class EntryComposer:
     def _compose_result(self, block: AnyBlock, at: int) -> JsonDict:
         assert isinstance(block, ToolResult), "results are messages of their own"
         content: list[JsonDict] = []
-        for part in list_result_parts(block):
+        for part in _list_parts(block):
             match part:
                 case Text(text=text):
                     content.append(_make_text(text))
@@ -287,6 +296,11 @@ class EntryComposer:
 
 def _make_text(text: str) -> JsonDict:
     return {"type": "text", "text": text}
+
+
+def _list_parts(result: ToolResult) -> Sequence[ResultPart]:
+    content = result.content
+    return (Text(text=content),) if isinstance(content, str) else content
 
 
 def _tool_name(block: AnyBlock) -> str | None:

@@ -168,13 +168,12 @@ class PiTranscriptReader:
                 yield self._keep_raw(at)
             return
         origin = _make_origin(self.name, at.entry, line)
-        first = origin.model_copy(update={"entry": line.to_json(content.remainder)})
         node.stored_node = node.message_node = node
         node.message_hash = message_hash
         several = len(content.blocks) > 1 or at.kind == "message/assistant"
         shared = {"message_id": node.id} if several else {}
         for index, block in enumerate(content.blocks):
-            placed = block.model_copy(update={"origin": origin if index else first, **shared})
+            placed = block.model_copy(update={"origin": origin, **shared})
             yield Append(f"{node.id}:{index}", placed, node.id)
 
     def _report_call(self, message: JsonDict, at: _PlacedEntry) -> Iterator[ImportStep]:

@@ -1,52 +1,38 @@
 """Writes a session as pi does: own entries unchanged, followed by later content."""
 
 import re
+from codecs import BOM_UTF8
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from heapq import merge
-from operator import itemgetter
-from typing import Any
 from uuid import NAMESPACE_URL, uuid5
 
-from .....domain.blocks import ToolCall, ToolResult
-from .....domain.compaction import RECORDED_LINEAGE
+from .....domain.blocks import AnyBlock, ToolCall, ToolResult
 from ..fields import JsonDict
 from ..json_lines import encode_line, parse_line
 from ..outgoing import (
+    LineNumber,
     OutgoingBlock,
-    OutgoingCall,
-    OutgoingCompaction,
-    OutgoingEntry,
     OutgoingPart,
     OutgoingSession,
-    group_outgoing_entries,
+    OwnBlock,
     group_outgoing_messages,
-    is_partial_note,
+    is_added,
+    make_own_block,
     to_iso,
 )
 from .entries import PI_TITLE_FIELDS
 from .entry_composer import EntryComposer, WrittenEntry
-from .entry_content import make_title_slot, restore_entry_line
 
 PI_SESSION_VERSION = 3
+TITLE_SLOT_BYTES = 256
+"""The length of the line that oh-my-pi rewrites for each title."""
 
 
 def write(name: str, outgoing: OutgoingSession) -> Iterator[bytes]:
-    if _is_complete_copy(name, outgoing):
+    if outgoing.kept_source:
         yield from _ContinuedSession(name, outgoing).write_lines()
     else:
         yield from _write_foreign(name, outgoing)
-
-
-def _is_complete_copy(name: str, outgoing: OutgoingSession) -> bool:
-    """Return whether it came in this format and still has every entry."""
-    first = next((part for part in outgoing.read_parts() if isinstance(part, OutgoingBlock)), None)
-    return first is not None and not outgoing.is_view and _is_from_format(name, first)
-
-
-def _is_from_format(name: str, said: OutgoingBlock) -> bool:
-    origin = said.block.origin
-    return origin is not None and origin.format == name
 
 
 def _write_foreign(name: str, outgoing: OutgoingSession) -> Iterator[bytes]:
@@ -70,6 +56,15 @@ def _write_foreign(name: str, outgoing: OutgoingSession) -> Iterator[bytes]:
         yield encode_line(entry)
 
 
+def make_title_slot(title: str, time: str) -> bytes:
+    """Return the line before the header, whose constant length allows rewriting it in place."""
+    while True:
+        slot = {"type": "title", "v": 1, "title": title, "updatedAt": time, "pad": ""}
+        if (short := TITLE_SLOT_BYTES - len(encode_line(slot))) >= 0:
+            return encode_line({**slot, "pad": " " * short})
+        title = title[:-1]
+
+
 def _make_header_id(key: str) -> str:
     """Return an id that is valid in a header and in a file name."""
     if re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}", key):
@@ -83,10 +78,11 @@ class _WrittenBranch:
     written_entries: list[WrittenEntry] = field(default_factory=list)
     newest: str | None = None
     calls: dict[str, str] = field(default_factory=dict)
+    """The names of open calls, by id."""
 
 
 class _ContinuedSession:
-    """A session that came in this format, with its branches and later content."""
+    """A session in its own format: its source, followed by what each branch got since."""
 
     def __init__(self, name: str, outgoing: OutgoingSession) -> None:
         self.name = name
@@ -95,87 +91,70 @@ class _ContinuedSession:
         self.ids: set[str] = set()
         self.place = 0
         self.is_list = False
-        self.title: str | None = None
         self.titles: set[str] = set()
         """Titles in the source's entries; the reader decides which one applies."""
+        self.added: dict[str, list[OutgoingPart]] = {key: [] for key in self.branches}
 
     def write_lines(self) -> Iterator[bytes]:
-        streams = [self._own_entries(branch) for branch in self.branches.values()]
-        for _, branch, entry in merge(*streams, key=itemgetter(0)):
-            yield self._restore_line(branch, entry)
+        source = self.outgoing.kept_source
+        assert source, "it is written from its source"
+        blocks: dict[LineNumber, list[tuple[_WrittenBranch, OwnBlock]]] = {}
+        for key, branch in self.branches.items():
+            for line, part in source.find_lines(branch.outgoing):
+                if line is None:
+                    self.added[key] += [part] if is_added(branch.outgoing, part) else []
+                elif isinstance(part, OutgoingBlock):
+                    blocks.setdefault(line, []).append((branch, make_own_block(part)))
+                    self._note_call(branch, part.block)
+        for number, raw in source.read_lines():
+            yield self._write_line(raw, blocks.get(number, []))
         # The session that a fork left precedes it.
         for branch in sorted(self.branches.values(), key=self._fork_depth):
             yield from self._write_added(branch)
 
-    def _own_entries(
-        self, branch: _WrittenBranch
-    ) -> Iterator[tuple[int, _WrittenBranch, OutgoingEntry]]:
-        line = 0
-        for entry in group_outgoing_entries(branch.outgoing.read_parts(), self.name):
-            if isinstance(entry, OutgoingEntry) and not is_partial_note(entry):
-                origin = entry.outgoing_blocks[0].block.origin
-                line = (origin.line if origin else None) or line
-                yield line, branch, entry
+    def _note_call(self, branch: _WrittenBranch, block: AnyBlock) -> None:
+        if isinstance(block, ToolCall):
+            branch.calls[block.tool_call_id] = block.name
+        elif isinstance(block, ToolResult):
+            branch.calls.pop(block.tool_call_id, None)
 
-    def _restore_line(self, branch: _WrittenBranch, entry: OutgoingEntry) -> bytes:
-        line = restore_entry_line(entry)
-        item: Any = entry.remainder
-        if item is None:
-            parsed = parse_line(line.strip())
-            if parsed.problem:
-                return line  # a title line does not count as an entry
-            item = parsed.value
+    def _write_line(self, line: bytes, own: list[tuple[_WrittenBranch, OwnBlock]]) -> bytes:
+        """Return a line of the source, and note its place, so that others can follow it."""
+        if not line.strip():
+            return line
+        item = parse_line(line.removeprefix(BOM_UTF8).strip()).value
         if not isinstance(item, dict):
             self.place += 1
             return line
         kind = str(item.get("type"))
-        if kind == "title":
-            return self._update_title_slot(item, line)
+        if kind == "title":  # the line before the header does not count as an entry
+            self.titles.add(str(item.get("title")))
+            return line
         self.place += 1
         if kind == "session":
-            return self._update_header(item, line)
+            self._note_header(item)
+            return line
         if kind in PI_TITLE_FIELDS and isinstance(title := item.get(PI_TITLE_FIELDS[kind]), str):
             self.titles.add(title)
-        self._note_entry(branch, entry, item)
-        return line
-
-    def _note_entry(self, branch: _WrittenBranch, entry: OutgoingEntry, item: JsonDict) -> None:
-        """Record the entry's place, so that others can follow it."""
         id = item.get("id")
         named = id if isinstance(id, str) else None
-        if entry.remainder is not None:
-            first, last = entry.outgoing_blocks[0].position, entry.outgoing_blocks[-1].position
-            branch.written_entries.append(WrittenEntry(first, last, named, self.place - 1))
-            for one in entry.outgoing_blocks:
-                if isinstance(one.block, ToolCall):
-                    branch.calls[one.block.tool_call_id] = one.block.name
-                elif isinstance(one.block, ToolResult):
-                    branch.calls.pop(one.block.tool_call_id, None)
-        if named is None:
-            return
-        self.ids.add(named)
-        if entry.remainder is None or not all(one.is_retracted for one in entry.outgoing_blocks):
-            branch.newest = named
+        if own:
+            branch, blocks = own[0][0], [block for _, block in own]
+            if not blocks[0].is_note:
+                positions = [block.position for block in blocks]
+                entry = WrittenEntry(min(positions), max(positions), named, self.place - 1)
+                branch.written_entries.append(entry)
+            if named and not all(block.is_retracted for block in blocks):
+                branch.newest = named
+        if named:
+            self.ids.add(named)
+        return line
 
-    def _update_title_slot(self, item: JsonDict, line: bytes) -> bytes:
-        self.title = self.outgoing.title
-        self.titles.add(self.title or "")
-        if not self.title or item.get("title") == self.title:
-            return line
-        time = item.get("updatedAt")
-        return make_title_slot(
-            self.title, time if isinstance(time, str) else to_iso(self.outgoing.opened_at)
-        )
-
-    def _update_header(self, item: JsonDict, line: bytes) -> bytes:
+    def _note_header(self, item: JsonDict) -> None:
         version = item.get("version")
         self.is_list = not isinstance(version, int) or version < 2
-        if isinstance(title := item.get("title"), str) and title and not self.title:
-            self.title = title
-        if self.outgoing.fork is None:
-            return line
-        # A branch exported alone is a session of its own.
-        return encode_line(item | {"id": _make_header_id(self.outgoing.key)})
+        if isinstance(title := item.get("title"), str):
+            self.titles.add(title)
 
     def _write_added(self, branch: _WrittenBranch) -> Iterator[bytes]:
         outgoing, path = branch.outgoing, self._written_path(branch)
@@ -190,11 +169,10 @@ class _ContinuedSession:
             call_ids=branch.calls,
         )
         for entry in composer.compose_entries(
-            group_outgoing_messages(self._foreign_parts(outgoing))
+            group_outgoing_messages(iter(self.added[outgoing.key]))
         ):
             yield encode_line(entry)
-        told = {*self.titles, self.title or ""}
-        if outgoing is self.outgoing and outgoing.title and outgoing.title not in told:
+        if outgoing is self.outgoing and outgoing.title and outgoing.title not in self.titles:
             kind, fields = "session_info", {"name": outgoing.title}
             if self.name != "pi":
                 kind, fields = "title_change", {"title": outgoing.title, "source": "user"}
@@ -204,24 +182,6 @@ class _ContinuedSession:
         self.place, branch.written_entries = composer.next_index, path[shared:]
         if outgoing is not self.outgoing:
             self.outgoing.losses.update(outgoing.losses)
-
-    def _foreign_parts(self, outgoing: OutgoingSession) -> Iterator[OutgoingPart]:
-        """Yield the parts from other sources; calls and compactions of the source are its own
-        entries.
-        """
-        is_ours = False
-        for part in outgoing.read_parts():
-            match part:
-                case OutgoingBlock():
-                    is_ours = not _is_from_format(self.name, part)
-                    if is_ours:
-                        yield part
-                case OutgoingCall(call=call):
-                    if is_ours and call.lineage != RECORDED_LINEAGE:
-                        yield part
-                case OutgoingCompaction(boundary=boundary):
-                    if boundary.policy != RECORDED_LINEAGE:
-                        yield part
 
     def _find_tip(self, branch: _WrittenBranch) -> str | None:
         """Return the entry that the added content follows."""

@@ -22,16 +22,15 @@ from loopback.answers import (
 )
 from loopback.asked import GOAL, MATERIAL, SUMMARY, Asked, judge
 from loopback.offline import elsewhere
-from loopback.providers import DIALECTS, WAYS
+from loopback.providers import DIALECTS
 
 from cutbank import LlmSummarizer, RejectedSummaryError, SummarizerFailedError, Usage
 
 
-@WAYS
-def test_a_summary_is_written_and_may_be_served(asked: Asked, is_streamed: bool) -> None:
+def test_a_summary_is_written_and_may_be_served(asked: Asked) -> None:
     usage = Tokens(input=1_200, output=80, cache_read=300)
 
-    draft = asked.draft(Says(SUMMARY, usage), is_streamed=is_streamed)
+    draft = asked.draft(Says(SUMMARY, usage))
 
     (request,) = asked.server.requests
     judge(draft)
@@ -120,11 +119,10 @@ LIES: tuple[Tokens | Body | None, ...] = (
 
 
 @pytest.mark.filterwarnings("ignore::pydantic_ai.usage.UsageExtractionFailedWarning")
-@WAYS
-def test_a_lie_about_usage_costs_no_summary(asked: Asked, is_streamed: bool) -> None:
+def test_a_lie_about_usage_costs_no_summary(asked: Asked) -> None:
     for lie in LIES:
         try:
-            draft = asked.draft(Says(SUMMARY, lie), is_streamed=is_streamed)
+            draft = asked.draft(Says(SUMMARY, lie))
         except SummarizerFailedError as error:
             # Some formats cannot be read without usage; then it is a failure like another.
             assert not lie, lie
@@ -145,9 +143,8 @@ REFUSALS = {
 }
 
 
-@WAYS
 def test_a_refusal_says_whether_to_try_again_and_when(
-    asked: Asked, is_streamed: bool, subtests: pytest.Subtests
+    asked: Asked, subtests: pytest.Subtests
 ) -> None:
     for why, (is_transient, words) in REFUSALS.items():
         asked.server.requests.clear()
@@ -155,7 +152,7 @@ def test_a_refusal_says_whether_to_try_again_and_when(
         refusal = Refuses(why, retry_after_s=retry_after_s)
 
         with subtests.test(str(why)), pytest.raises(SummarizerFailedError, match=words) as caught:
-            asked.draft(refusal, is_streamed=is_streamed)
+            asked.draft(refusal)
 
         assert caught.value.is_transient == is_transient, why
         assert caught.value.retry_after_s == retry_after_s, why
@@ -175,27 +172,25 @@ NONSENSE = (
 )
 
 
-@WAYS
-def test_nonsense_is_no_summary(asked: Asked, is_streamed: bool, subtests: pytest.Subtests) -> None:
+def test_nonsense_is_no_summary(asked: Asked, subtests: pytest.Subtests) -> None:
     """It is a failure in one line, or a draft that the gate rejects; never another error."""
     for nonsense in NONSENSE:
         with (
             subtests.test(str(nonsense)),
             pytest.raises((SummarizerFailedError, RejectedSummaryError)) as caught,
         ):
-            judge(asked.draft(nonsense, is_streamed=is_streamed))
+            judge(asked.draft(nonsense))
 
         assert "\n" not in str(caught.value), nonsense
 
 
-@WAYS
 def test_a_connection_that_breaks_is_worth_another_try(
-    asked: Asked, is_streamed: bool, subtests: pytest.Subtests
+    asked: Asked, subtests: pytest.Subtests
 ) -> None:
     for after in (0, 1, 4):
         asked.server.requests.clear()
         with subtests.test(str(after)), pytest.raises(SummarizerFailedError) as caught:
-            asked.draft(BreaksOff(Says(SUMMARY), after), is_streamed=is_streamed)
+            asked.draft(BreaksOff(Says(SUMMARY), after))
         judge(asked.draft(Says(SUMMARY)))
 
         assert caught.value.is_transient, after

@@ -52,7 +52,7 @@ def material(tmp_path: Path) -> Material:
 def test_what_was_served_is_sent_again_and_the_task_after_it(
     asked: Asked, material: Material
 ) -> None:
-    draft = asked.draft(ANSWER, material=material, from_served_prefix=True, names_facts=False)
+    draft = asked.draft(ANSWER, material=material, from_served_prefix=True)
 
     (request,) = asked.server.requests
     body, spoken = request.body, asked.provider.name

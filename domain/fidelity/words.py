@@ -1,4 +1,4 @@
-"""Reads plain words of texts: prose without facts and filler words, and what is around facts."""
+"""Reads texts by their words: the facts that they carry, plain words, and what is around facts."""
 
 import re
 from bisect import bisect_left, bisect_right
@@ -8,14 +8,17 @@ from typing import NamedTuple
 from .anchors import (
     DISTINCTIVE_PATTERN,
     MAX_LINE_CHARS,
+    SEPARATORS,
+    SEPARATORS_OUTSIDE_URLS,
     UNIT_NUMBER_PATTERN,
     Anchor,
+    AnchorKind,
+    find_anchors,
     list_carried_keys,
     scan_piece,
     sort_longest_first,
     split_pieces,
 )
-from .word_facts import split_on_separators
 
 # Letters of Latin scripts; a word with a capital inside is a name and counts as a fact.
 _WORD = re.compile(r"\b[A-Za-zÀ-ÖØ-öø-ÿ][a-zß-öø-ÿ]{3,}\b")
@@ -54,21 +57,61 @@ class ParsedLine(NamedTuple):
 class LinePiece(NamedTuple):
     """The content of a part of a line that can be read separately."""
 
-    facts: tuple[str, ...]
-    """The keys of its facts."""
+    facts: tuple[Anchor, ...]
     carried_keys: tuple[str, ...]
     """The keys that its facts carry."""
     words: tuple[str, ...]
 
 
-class PlainWords:
-    """Reads the plain words of many texts, caching their common lines and words."""
+class WordReader:
+    """Reads many texts that share most of their words, and each word once.
+
+    Only a number with its unit contains white space, so what another word carries does not depend
+    on its place.
+    """
 
     def __init__(self, roots: Iterable[str] = ()) -> None:
         self._roots = sort_longest_first(roots)
         self._pieces = _PieceCache(self._roots)
+        self._telling: set[str] = set()
+        self._plain: set[str] = set()
+        """The words read so far: those with facts, and the others."""
         self._parts: dict[str, ParsedLine] = {}
         self._lines: dict[str, ParsedLine] = {}
+
+    # Whole texts
+
+    def find_carried_keys(self, text: str) -> frozenset[str]:
+        """Return the keys that the facts of the text carry."""
+        return frozenset[str]().union(*(piece.carried_keys for piece in self._iter_facts_in(text)))
+
+    def find_facts(self, text: str) -> dict[str, AnchorKind]:
+        """Return the facts written in the text, with their kinds."""
+        found: dict[str, AnchorKind] = {}
+        for piece in self._iter_facts_in(text):
+            for fact in piece.facts:
+                found.setdefault(fact.key, fact.kind)
+        return found
+
+    def find_anchors(self, text: str) -> Iterator[Anchor]:
+        """Yield each fact with its place, without the cache."""
+        return find_anchors(text, self._roots)
+
+    def _iter_facts_in(self, text: str) -> Iterator[LinePiece]:
+        """Yield the pieces of a text that hold facts, each once."""
+        words, lines = _split_words(text)
+        new = words - self._telling - self._plain
+        telling = {word for word in new if DISTINCTIVE_PATTERN.search(word)}
+        telling = {word for word in telling if self._pieces[word].facts}
+        self._telling |= telling
+        self._plain |= new - telling
+        # Sorted, because one key may have two kinds and the first counts.
+        for word in sorted(words & self._telling):
+            yield self._pieces[word]
+        for line in lines:
+            yield _make_piece(ParsedLine(tuple(scan_piece(line, self._roots)), ()))
+
+    # Lines
 
     def iter_line_words(self, text: str) -> Iterator[list[str]]:
         """Yield the plain words of each line, in order, in lower case."""
@@ -83,7 +126,7 @@ class PlainWords:
         """Return the pieces of one line, from left to right."""
         if UNIT_NUMBER_PATTERN.search(line) is None:
             # No fact contains white space here, so each word can be read separately.
-            return [self._pieces[word] for word in split_on_separators(line)]
+            return [self._pieces[word] for word in _split_on_separators(line)]
         return [_make_piece(self.parse_line(line))]
 
     def parse_line(self, text: str) -> ParsedLine:
@@ -99,16 +142,12 @@ class PlainWords:
         facts: list[Anchor] = []
         spots: list[WordSpot] = []
         for found in _NON_SPACE.finditer(text):
-            line, at = self._parse_part(found[0]), found.start()
+            part, at = found[0], found.start()
+            if (line := self._parts.get(part)) is None:
+                line = self._parts[part] = _read_line(part, self._roots)
             facts += [Anchor(key, kind, at + a, at + b) for key, kind, a, b in line.facts]
             spots += [WordSpot(word, at + a, at + b) for word, a, b in line.word_spots]
         return ParsedLine(tuple(facts), tuple(spots))
-
-    def _parse_part(self, text: str) -> ParsedLine:
-        line = self._parts.get(text)
-        if line is None:
-            line = self._parts[text] = _read_line(text, self._roots)
-        return line
 
 
 _EMPTY_PIECE = LinePiece((), (), ())
@@ -136,7 +175,7 @@ def _make_piece(line: ParsedLine) -> LinePiece:
     if not line.facts and not line.word_spots:
         return _EMPTY_PIECE
     return LinePiece(
-        tuple([fact.key for fact in line.facts]),
+        line.facts,
         tuple([key for fact in line.facts for key in list_carried_keys(fact)]),
         tuple([spot.word for spot in line.word_spots]),
     )
@@ -149,8 +188,6 @@ def _read_line(line: str, longest_first: tuple[str, ...]) -> ParsedLine:
 
 
 def _find_facts(line: str, longest_first: tuple[str, ...]) -> tuple[Anchor, ...]:
-    if len(line) <= MAX_LINE_CHARS:
-        return tuple(scan_piece(line, longest_first))
     parts = split_pieces(line)
     return tuple(fact for start, part in parts for fact in scan_piece(part, longest_first, start))
 
@@ -171,6 +208,37 @@ def _blank_out(facts: Iterable[Anchor], text: str) -> str:
     return "".join((*parts, text[at:]))
 
 
+def _split_words(text: str) -> tuple[set[str], list[str]]:
+    """Return the words that can be read separately, and the lines that must be read whole."""
+    words: set[str] = set()
+    whole: list[str] = []
+    for _, piece in split_pieces(text):
+        start = 0
+        while found := UNIT_NUMBER_PATTERN.search(piece, start):
+            begin = piece.rfind("\n", 0, found.start()) + 1
+            end = piece.find("\n", found.end())
+            if begin > start:
+                words.update(_split_on_separators(piece[start:begin]))
+            start = end if end >= 0 else len(piece)
+            whole.append(piece[begin:start])
+        words.update(_split_on_separators(piece[start:] if start else piece))
+    return words, whole
+
+
+def _split_on_separators(text: str) -> list[str]:
+    """Return the words of a text without numbers with units, which can be read separately."""
+    # An opening parenthesis stays: it ends a name and distinguishes a call from a file.
+    apart = _ALWAYS if "://" in text else _WITHOUT_URLS
+    told = text.replace("(", "( ").encode("utf-8", "surrogatepass")
+    # Bytes, because translating text is many times slower.
+    return told.translate(apart).decode("utf-8", "surrogatepass").split()
+
+
+_ALWAYS, _WITHOUT_URLS = (
+    bytes.maketrans(apart.encode(), b" " * len(apart))
+    for apart in (SEPARATORS, SEPARATORS_OUTSIDE_URLS)
+)
+
 NEAR_CHARS = 100
 """Characters around a fact that count as its context."""
 MIN_SHARED_WORDS = 2
@@ -180,8 +248,8 @@ MIN_SHARED_WORDS = 2
 class WordContexts:
     """Finds and caches the plain words around facts."""
 
-    def __init__(self, plain: PlainWords) -> None:
-        self._plain = plain
+    def __init__(self, words: WordReader) -> None:
+        self._words = words
         self._known: dict[tuple[str, str], tuple[frozenset[str], ...]] = {}
 
     def list_nearby_words(self, text: str, key: str) -> tuple[frozenset[str], ...]:
@@ -201,11 +269,12 @@ class WordContexts:
 
     def _find_places(self, text: str, key: str) -> Iterator[tuple[int, int]]:
         """Yield the spans that carry the key, reading only lines that may contain it."""
-        hint = _make_search_hint(key)
+        # A space may precede a unit.
+        hint = key[: len(key) - len(key.lstrip("0123456789."))] if key[0].isdigit() else key
         end = -1
         while (found := text.find(hint, end + 1)) >= 0:
             start, end = _find_line_span(text, found)
-            for fact in self._plain.parse_line(text[start:end]).facts:
+            for fact in self._words.parse_line(text[start:end]).facts:
                 if key in fact.key and key in list_carried_keys(fact):
                     yield start + fact.start, start + fact.end
 
@@ -214,23 +283,11 @@ class WordContexts:
         end = max(first, 0) - 1
         while end < min(last, len(text)):
             start, end = _find_line_span(text, end + 1)
-            spots = self._plain.parse_line(text[start:end]).word_spots
+            spots = self._words.parse_line(text[start:end]).word_spots
             begin = bisect_left(spots, first - start, key=lambda spot: spot.start)
             beyond = bisect_right(spots, last - start, key=lambda spot: spot.end)
             for spot in spots[begin:beyond]:
                 yield spot.word
-
-
-def is_context_kept(expected: frozenset[str], nears: Iterable[frozenset[str]]) -> bool:
-    """Check whether some occurrence still has enough of the expected words around it."""
-    return any(len(words & expected) >= MIN_SHARED_WORDS for words in nears)
-
-
-def _make_search_hint(key: str) -> str:
-    """Return the part of a key that a text has verbatim; a space may precede a unit."""
-    if key[0].isdigit():
-        return key[: len(key) - len(key.lstrip("0123456789."))]
-    return key
 
 
 def _find_line_span(text: str, at: int) -> tuple[int, int]:
