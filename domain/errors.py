@@ -7,15 +7,11 @@ class CutbankError(Exception):
     """Base of all errors that cutbank raises on purpose."""
 
 
-class NegativeAnswerError(CutbankError):
-    """The request was right, and the answer is no; all other errors are wrong requests."""
-
-
 class NotFoundError(CutbankError):
     """A session, handle, boundary, lineage or policy with that name does not exist."""
 
 
-class ConflictError(NegativeAnswerError):
+class ConflictError(CutbankError):
     """The stream has grown since the caller read it: `expect` is stale."""
 
 
@@ -47,7 +43,7 @@ class InvalidPositionError(CutbankError):
     """A position names no block of the session, or not one that the call accepts."""
 
 
-class NothingToCompactError(NegativeAnswerError):
+class NothingToCompactError(CutbankError):
     """A compaction would not make the view smaller; the message names what cannot leave."""
 
 
@@ -63,7 +59,7 @@ class CacheFileError(CutbankError):
     """A cache file cannot be used; deleting it loses only time."""
 
 
-class RejectedSummaryError(NegativeAnswerError):
+class RejectedSummaryError(CutbankError):
     """A draft failed the gate; the message names the rule and the reason."""
 
     def __init__(self, rule: str, reason: str) -> None:
@@ -84,19 +80,19 @@ class SummarizerFailedError(CutbankError):
         self.retry_after_s = retry_after_s
 
 
-class MissingSummariesError(NegativeAnswerError):
+class MissingSummariesError(CutbankError):
     """The run needs model calls without permission; the message gives their number and price."""
 
 
-class CompactionVetoedError(NegativeAnswerError):
+class CompactionVetoedError(CutbankError):
     """A hook forbade the compaction; the message says which and why."""
 
 
-class CompactionCancelledError(NegativeAnswerError):
+class CompactionCancelledError(CutbankError):
     """The compaction was stopped while its summary was written; the view is unchanged."""
 
 
-class ContextOverflowError(NegativeAnswerError):
+class ContextOverflowError(CutbankError):
     """A request stays too long for its model after all compaction; the message says what to do."""
 
     def __init__(
