@@ -7,11 +7,15 @@ class CutbankError(Exception):
     """Base of all errors that cutbank raises on purpose."""
 
 
+class NegativeAnswerError(CutbankError):
+    """The request was right, and the answer is no; all other errors are wrong requests."""
+
+
 class NotFoundError(CutbankError):
     """A session, handle, boundary, lineage or policy with that name does not exist."""
 
 
-class ConflictError(CutbankError):
+class ConflictError(NegativeAnswerError):
     """The stream has grown since the caller read it: `expect` is stale."""
 
 
@@ -43,7 +47,7 @@ class InvalidPositionError(CutbankError):
     """A position names no block of the session, or not one that the call accepts."""
 
 
-class NothingToCompactError(CutbankError):
+class NothingToCompactError(NegativeAnswerError):
     """A compaction would not make the view smaller; the message names what cannot leave."""
 
 
@@ -59,7 +63,7 @@ class CacheFileError(CutbankError):
     """A cache file cannot be used; deleting it loses only time."""
 
 
-class RejectedSummaryError(CutbankError):
+class RejectedSummaryError(NegativeAnswerError):
     """A draft failed the gate; the message names the rule and the reason."""
 
     def __init__(self, rule: str, reason: str) -> None:
@@ -80,19 +84,19 @@ class SummarizerFailedError(CutbankError):
         self.retry_after_s = retry_after_s
 
 
-class MissingSummariesError(CutbankError):
+class MissingSummariesError(NegativeAnswerError):
     """The run needs model calls without permission; the message gives their number and price."""
 
 
-class CompactionVetoedError(CutbankError):
+class CompactionVetoedError(NegativeAnswerError):
     """A hook forbade the compaction; the message says which and why."""
 
 
-class CompactionCancelledError(CutbankError):
+class CompactionCancelledError(NegativeAnswerError):
     """The compaction was stopped while its summary was written; the view is unchanged."""
 
 
-class ContextOverflowError(CutbankError):
+class ContextOverflowError(NegativeAnswerError):
     """A request stays too long for its model after all compaction; the message says what to do."""
 
     def __init__(

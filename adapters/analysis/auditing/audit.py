@@ -126,7 +126,7 @@ class Audit:
                 while calls and calls[0].last_seen_position == recorded.position:
                     call = views.describe(calls.popleft())
                     while decisions and call.call.has_seen_decision(
-                        decisions[0].version, recorded.position, self.coordinate.lineage
+                        decisions[0].version, decisions[0].position, self.coordinate.lineage
                     ):
                         yield decisions.popleft()
                     yield call

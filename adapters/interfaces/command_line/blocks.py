@@ -5,7 +5,6 @@
 
 import re
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from typing import Any
 
 from pydantic import ValidationError
@@ -30,7 +29,7 @@ from ....domain.token_estimate import estimate_block
 from ...runtime.sessions.block_lookup import RECALL_PAGE_EVENTS, RecalledBlock, read_recalled
 from ...runtime.sessions.stored_session import StoredSession
 from ...storage.view_reader import ViewReader
-from .printing import format_count
+from .printing import format_count, pick
 
 FindNewest = Callable[[int], int]
 """Returns the position of the newest block, or of the one that many blocks before it."""
@@ -75,16 +74,9 @@ def find_position(session: StoredSession, word: str) -> int:
     return parse_handle(word, lambda back: BlockLog(session).find_newest(back))
 
 
-@dataclass(frozen=True, slots=True)
-class LoggedBlock:
-    position: int
-    turn: int
-    block: AnyBlock
-    status: BlockStatus | None
-    """None if the boundary lacks it, which `verify` reports."""
-    pending: str | None = None
-    """The effect of the next boundary: `pinned`, `unpinned` or `hidden`."""
-    is_open: bool = False
+LoggedBlock = tuple[RecalledBlock, BlockStatus | None, str | None, bool]
+"""A block; its status, None if the boundary lacks it, which `verify` reports; the effect of the
+next boundary: `pinned`, `unpinned` or `hidden`; and whether it is a call without a result."""
 
 
 class BlockLog:
@@ -113,14 +105,8 @@ class BlockLog:
         boundary, summary = self.view.boundary, self.view.summary
         for found in read_recalled(self._events, self._chain, positions):
             became = find_block_status(found.position, boundary, summary, self.retracted)
-            yield LoggedBlock(
-                position=found.position,
-                turn=found.turn,
-                block=found.block,
-                status=became,
-                pending=self._find_pending(found.position, became),
-                is_open=found.position in self._history.open_calls,
-            )
+            pending = self._find_pending(found.position, became)
+            yield found, became, pending, found.position in self._history.open_calls
 
     def find_newest(self, back: int = 0) -> int:
         """Return the position of the newest block, or of the one `back` blocks before it."""
@@ -158,12 +144,9 @@ def block_to_json(block: AnyBlock) -> dict[str, Any]:
     return {"kind": block.kind.value, **fields}
 
 
-def placed_to_json(one: LoggedBlock | RecalledBlock) -> dict[str, Any]:
+def placed_to_json(one: RecalledBlock) -> dict[str, Any]:
     return {
-        "handle": f"#{one.position}",
-        "position": one.position,
-        "turn": one.turn,
-        "kind": one.block.kind,
+        **pick(one, "handle position turn kind=block.kind"),
         "tokens": estimate_block(one.block),
     }
 

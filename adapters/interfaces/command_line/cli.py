@@ -8,17 +8,7 @@ from typing import NoReturn
 import typer
 from typer.main import get_command
 
-from ....domain.errors import (
-    CompactionCancelledError,
-    CompactionVetoedError,
-    ConflictError,
-    ContextOverflowError,
-    CutbankError,
-    InvalidSettingError,
-    MissingSummariesError,
-    NothingToCompactError,
-    RejectedSummaryError,
-)
+from ....domain.errors import CutbankError, InvalidSettingError, NegativeAnswerError
 from .printing import escape_unencodable, print_error, print_json, print_text
 from .verbs import (
     AS_JSON,
@@ -27,7 +17,6 @@ from .verbs import (
     SETTINGS_FILE,
     Answer,
     Invocation,
-    NegativeAnswerError,
     Program,
     option,
 )
@@ -38,18 +27,6 @@ COMPLETION_VARIABLE = "_CUTBANK_COMPLETE"
 EXIT_DONE, EXIT_NO, EXIT_USAGE = 0, 1, 2
 EXIT_INTERRUPTED, EXIT_PIPE_CLOSED = 130, 141
 """The exit codes that a shell reports for programs that SIGINT or SIGPIPE ended."""
-
-NEGATIVE_ERRORS = (
-    NegativeAnswerError,
-    CompactionCancelledError,
-    CompactionVetoedError,
-    ConflictError,
-    ContextOverflowError,
-    MissingSummariesError,
-    NothingToCompactError,
-    RejectedSummaryError,
-)
-"""Errors where the usage was right and the answer is no; all others are wrong usage."""
 
 app = typer.Typer(
     cls=Program,
@@ -134,7 +111,7 @@ def _run(words: list[str]) -> int:
     except BrokenPipeError:
         raise
     except CutbankError as error:
-        code = EXIT_NO if isinstance(error, NEGATIVE_ERRORS) else EXIT_USAGE
+        code = EXIT_NO if isinstance(error, NegativeAnswerError) else EXIT_USAGE
         lines = error.mistakes if isinstance(error, InvalidSettingError) else ()
         return _report_error(str(error), code, asked, lines)
     except OSError as error:

@@ -10,7 +10,6 @@ import typer
 from typer.core import TyperGroup
 from typer.main import get_command
 
-from ....domain.errors import CutbankError
 from .printing import print_json, print_text
 
 DATABASE_VARIABLE = "CUTBANK_DB"
@@ -101,10 +100,6 @@ class Answer:
                 print_text(part) if isinstance(part, str) else part()
         if not self.is_good:
             raise typer.Exit(1)
-
-
-class NegativeAnswerError(CutbankError):
-    """A negative answer to a correct request."""
 
 
 @dataclass(frozen=True, slots=True)

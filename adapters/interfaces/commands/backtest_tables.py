@@ -4,8 +4,9 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 
 from ....domain.backtest.cell import BacktestResult, CellOutcome
-from ....domain.backtest.comparison import Metric, SetupDifference
+from ....domain.backtest.comparison import Metric
 from ....domain.backtest.totals import (
+    ControlTotal,
     SetupTotal,
     compute_control_totals,
     compute_totals,
@@ -47,20 +48,19 @@ _COMPARED_MEASURES = (Metric.COST, Metric.TOKENS, Metric.REFUSED, Metric.RECALL,
 def print_backtest(measured: BacktestResult) -> None:
     """Print by limit the result of each setup, its difference from the first, and the failures."""
     differences = [one for one in select_differences(measured) if one.metric in _COMPARED_MEASURES]
-    totals = compute_totals(measured)
+    totals, controls = compute_totals(measured), compute_control_totals(measured)
     sessions = len({(cell.namespace, cell.session) for cell in measured.cells})
     print_text(
         f"{format_count(sessions, 'session')}, {format_count(len(measured.setups), 'setup')}"
     )
     print_text(describe_calibration(measured))
     for limit in list_limits(measured):
-        here = [total for total in totals if total.setup.limit == limit]
         print_text()
         print_text(f"limit {limit:,} tokens", bold=True)
-        _print_totals(here)
-        _print_notes(here)
-        _print_controls(measured, limit)
-        _print_differences([one for one in differences if one.setup.limit == limit])
+        _print_totals([total for total in totals if total.setup.limit == limit])
+        _print_controls([one for one in controls if one.limit == limit])
+        if here := [one for one in differences if one.setup.limit == limit]:
+            _print_table(tabulate(DIFFERENCE_COLUMNS, here), f"against {here[0].against.label}")
     lists = {
         "failed": _failure_lines(measured),
         "remarks": _remark_lines(measured),
@@ -75,45 +75,29 @@ def print_backtest(measured: BacktestResult) -> None:
 
 
 def _print_totals(totals: Sequence[SetupTotal]) -> None:
-    print_rows(_format_rows(tabulate(SETUP_COLUMNS, totals, _COSTS)))
+    _print_table(tabulate(SETUP_COLUMNS, totals, _COSTS))
     # Without summary texts, all of these would be unknown.
     with_texts = [one for one in totals if has_texts(one.setup)]
-    print_rows(_format_rows(tabulate(SETUP_COLUMNS, with_texts, _FIDELITY)))
-    print_rows(_format_rows(tabulate(SETUP_COLUMNS, totals, _TROUBLE)))
+    _print_table(tabulate(SETUP_COLUMNS, with_texts, _FIDELITY))
+    _print_table(tabulate(SETUP_COLUMNS, totals, _TROUBLE))
+    if len(with_texts) < len(totals):
+        print_text(NO_TEXTS)
+    if any(one.sum_field("refused") for one in totals):
+        print_text("refused: prompts larger than the limit; they count as if they had been sent")
 
 
-def _format_rows(rows: Iterable[Mapping[str, CellValue]]) -> list[dict[str, object]]:
-    return [{name: format_cell(value) for name, value in row.items()} for row in rows]
-
-
-def _print_controls(measured: BacktestResult, limit: int) -> None:
-    controls = [one for one in compute_control_totals(measured) if one.limit == limit]
+def _print_controls(controls: Sequence[ControlTotal]) -> None:
     if controls and not any(one.scores.stakes for one in controls):
         print_text(
             "\nnothing was at stake: no call used a fact that would have been hidden at this limit"
         )
-        return
-    names = [name for name in CONTROL_COLUMNS if name != "limit"]
-    print_rows(_format_rows(tabulate(CONTROL_COLUMNS, controls, names)), "controls")
+    else:
+        names = [name for name in CONTROL_COLUMNS if name != "limit"]
+        _print_table(tabulate(CONTROL_COLUMNS, controls, names), "controls")
 
 
-def _print_differences(differences: Sequence[SetupDifference]) -> None:
-    if differences:
-        rows = _format_rows(tabulate(DIFFERENCE_COLUMNS, differences))
-        print_rows(rows, f"against {differences[0].against.label}")
-
-
-def _print_notes(totals: Sequence[SetupTotal]) -> None:
-    for priced, of in dict.fromkeys((len(one.priced_cells), len(one.cells)) for one in totals):
-        if 0 < priced < of:
-            print_text(
-                f"cost of {priced:,} of {format_count(of, 'session')}: prices of the others are "
-                "not known"
-            )
-    if not all(has_texts(one.setup) for one in totals):
-        print_text(NO_TEXTS)
-    if any(one.sum_field("refused") for one in totals):
-        print_text("refused: prompts larger than the limit; they count as if they had been sent")
+def _print_table(rows: Iterable[Mapping[str, CellValue]], title: str = "") -> None:
+    print_rows([{name: format_cell(row[name]) for name in row} for row in rows], title)
 
 
 def _failure_lines(measured: BacktestResult) -> Iterable[str]:

@@ -9,7 +9,7 @@ from typing import Any
 
 from ....domain.compaction_events import Repair, Trigger
 from ....domain.compaction_terms import EXPECTED_CALLS
-from ....domain.errors import NotFoundError
+from ....domain.errors import NegativeAnswerError, NotFoundError
 from ....domain.hooks import Listener
 from ....domain.models import ModelFacts
 from ....domain.pricing import Pricing
@@ -34,7 +34,7 @@ from ..command_line.printing import (
     print_fields,
 )
 from ..command_line.sessions import name_to_json, open_call_session
-from ..command_line.verbs import Answer, Invocation, NegativeAnswerError, flag, option
+from ..command_line.verbs import Answer, Invocation, flag, option
 
 SPINNER_TEXT = "Compacting context..."
 PREPARED = "It is prepared: a loop serves it at the threshold, `cutbank activate` now."

@@ -12,41 +12,15 @@ from pathlib import Path
 from typing import Literal
 
 from ....domain.errors import InvalidSettingError
-from ....projections.read_models.session_row import IdleState
 from ...runtime.idle.idle_status import IdleStatus, get_idle_status
 from ...runtime.idle.notices import WorkerRun
 from ..command_line.printing import (
-    format_count,
     list_fields,
     print_fields,
     print_rows,
 )
 from ..command_line.sessions import list_all, open_call_store
 from ..command_line.verbs import Answer, Invocation, flag, option
-
-RUN_COUNTS = {
-    "done": "compacted",
-    "passed_over": "left as they are",
-    "failed": "failed",
-    "lost": "not used",
-    "left_running": "still running",
-    "chores_done": "chores done",
-}
-LEFT_REASONS = {
-    IdleState.SMALL: "too little of their context is in use (idle.least_utilization)",
-    IdleState.RESTING: "the last activity was too recent (idle.time)",
-    IdleState.COMPACTED: "no activity since the last compaction",
-    IdleState.NO_GAIN: "a compaction would not make them smaller",
-    IdleState.SUB_AGENT: "they work for another session",
-    IdleState.WAITING: "a tool's result is still to come",
-    IdleState.ASLEEP: "their agent goes on by itself later",
-    IdleState.PREPARED: "a compaction is prepared, and waits for the threshold",
-    IdleState.GIVEN_UP: "all attempts failed; waits for new activity",
-    IdleState.RUNNING: "another worker compacts them now",
-    IdleState.CLOSED: "they are closed",
-    IdleState.DUE: "they are due, and could not be done now",
-}
-"""Reasons why a run did not compact a session, the most common first."""
 
 
 def idle(
@@ -101,13 +75,10 @@ def idle(
 def _answer_run(ended: WorkerRun, left_alone: Mapping[str, int]) -> Answer:
     counts = {**ended.counts, "left_running": ended.left_running}
     about = {"workers": [ended.worker], "trouble": ended.trouble, "left_alone": left_alone}
-    done = [f"{counts[name]:,} {what}" for name, what in RUN_COUNTS.items() if counts[name]]
-    trouble = f"; {ended.trouble}" if ended.trouble else ""
-    lines = [f"{', '.join(done) or 'nothing was to be done'}{trouble}"]
-    for state, why in LEFT_REASONS.items():
-        if count := left_alone.get(state):
-            lines.append(f"  {format_count(count, 'session')}: {why}")
-    return Answer(counts | about, *lines)
+    shown = {name: count for name, count in counts.items() if count}
+    fields = list_fields(shown | {"trouble": ended.trouble, "left_alone": left_alone})
+    nothing = [] if shown else ["nothing was to be done"]
+    return Answer(counts | about, *nothing, partial(print_fields, fields))
 
 
 def _count_session_states(call: Invocation) -> dict[str, int]:

@@ -17,7 +17,7 @@ from typing import Any
 
 import typer
 
-from ....domain.errors import ImportFileError, InvalidSettingError
+from ....domain.errors import ImportFileError, InvalidSettingError, NegativeAnswerError
 from ...runtime.following.live_file import FileNews
 from ...runtime.following.transcript_follower import TranscriptFollower
 from ...runtime.importing.file_import import UNCHANGED, ImportOptions, WantedFile
@@ -40,7 +40,7 @@ from ..command_line.printing import (
     show_progress,
 )
 from ..command_line.sessions import open_call_store
-from ..command_line.verbs import Answer, Invocation, NegativeAnswerError, argument, flag, option
+from ..command_line.verbs import Answer, Invocation, argument, flag, option
 
 
 def import_(

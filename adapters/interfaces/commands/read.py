@@ -161,12 +161,12 @@ def _log_to_json(log: BlockLog, blocks: Iterable[LoggedBlock]) -> dict[str, Any]
         "log": [
             {
                 **placed_to_json(one),
-                "fate": one.status,
-                "pending": one.pending,
-                "open": one.is_open,
+                "fate": status,
+                "pending": pending,
+                "open": is_open,
                 "block": block_to_json(one.block),
             }
-            for one in blocks
+            for one, status, pending, is_open in blocks
         ],
     }
 
@@ -177,14 +177,14 @@ def _print_log(log: BlockLog, blocks: Iterable[LoggedBlock], *, brief: bool) -> 
     turn = None
     boundary = log.view.boundary
     ahead = boundary.after if boundary else 0
-    for one in blocks:
+    for one, status, pending, is_open in blocks:
         if boundary and ahead and one.position > ahead:
             print_text(f"-- compaction {_compaction_number(log)} decided on all above --")
             ahead = 0
         if one.turn != turn:
             turn = one.turn
             print_text(f"\nturn {turn}" if turn else "\nbefore the first turn", bold=True)
-        marks = list_marks(one.block, one.status, pending=one.pending, is_open=one.is_open)
+        marks = list_marks(one.block, status, pending=pending, is_open=is_open)
         top = format_block_heading(one.position, one.block, marks, brief=brief)
         print_block(top, format_block_body(one.block), brief=brief)
 

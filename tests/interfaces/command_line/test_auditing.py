@@ -110,6 +110,8 @@ def test_a_part_of_the_story_and_one_at_a_coordinate_have_the_fates_of_then(
     assert blocks(part) == blocks(whole)
     assert [one["position"] for one in blocks(part)] == [6, 7, 9]
     assert {one["what"] for one in part} == {"block", "event", "call"}
+    order = [one.get("event") or one.get("number") for one in whole]
+    assert order.index(12) < order.index("CompactBoundary") < order.index(13)
     assert (then["at"], then["boundary"], before["boundary"]) == (9, None, None)
     for story in (then["story"], before["story"]):
         assert {one["fate"] for one in story if one["what"] == "block"} == {"visible"}
