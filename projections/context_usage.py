@@ -182,7 +182,7 @@ class ContextUsageTracker:
             return calibration  # reported late: a newer call saw this view
         if anchor is None or not _is_same_view(anchor, lap):
             if not is_credible(context, self._estimate_tokens(calibration, lap)):
-                return calibration.count_refusal()
+                return calibration
             self._settle_sample(lap)
             return calibration
         since, gone = (*self._since, *lap.new_entries), (*self._gone, *lap.retracted_entries)
@@ -192,10 +192,9 @@ class ContextUsageTracker:
             context, self._estimate_tokens(calibration, lap)
         ):
             self._since, self._gone = since, gone
-            return calibration.count_refusal()
+            return calibration
         is_again = lap.call.position == anchor.call.position
         if lap.is_whole and not is_again and lap.call.model == anchor.call.model:
-            calibration = calibration.record_prediction(expected, context)
             calibration = calibration.learn_growth(growth.answer, growth.answer_tokens)
             if context > _get_context(anchor):
                 rest = context - _get_context(anchor) - growth.known

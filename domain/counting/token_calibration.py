@@ -67,7 +67,7 @@ _NOTHING: Mapping[ContentKind, CalibrationSums] = MappingProxyType({})
 class TokenCalibration:
     """The model's tokens for each estimated token, by kind of content.
 
-    An immutable value: each call returns a new one. It also records the errors of its predictions.
+    An immutable value: each call returns a new one.
     """
 
     model: str | None = None
@@ -75,13 +75,6 @@ class TokenCalibration:
     models: Mapping[str | None, Mapping[ContentKind, CalibrationSums]] = field(default_factory=dict)
     prior: Mapping[ContentKind, float] = field(default_factory=dict)
     """The ratios of content without reports, by kind; 1.0 for others."""
-    calls: int = 0
-    """The number of calls that were predicted and then reported."""
-    refused: int = 0
-    """The number of reports that cannot be true."""
-    last_error: float | None = None
-    """The newest prediction's error, as a share of the report."""
-    mean_error: float | None = None
 
     @property
     def has_learned(self) -> bool:
@@ -123,17 +116,6 @@ class TokenCalibration:
                 taught[sort] = CalibrationSums(one.estimated + size, one.reported + share)
         models = {**self.models, self.model: MappingProxyType(taught)}
         return replace(self, models=MappingProxyType(models))
-
-    def record_prediction(self, expected: float, reported: int) -> "TokenCalibration":
-        """Return the calibration with the error of a prediction added."""
-        error = abs(expected - reported) / reported
-        mean = error if self.mean_error is None else self.mean_error
-        calls = self.calls + 1
-        mean += (error - mean) / calls
-        return replace(self, calls=calls, last_error=error, mean_error=mean)
-
-    def count_refusal(self) -> "TokenCalibration":
-        return replace(self, refused=self.refused + 1)
 
     def _find_sums(self, sort: ContentKind) -> CalibrationSums:
         return self._find_model_sums(self.model).get(sort) or CalibrationSums(

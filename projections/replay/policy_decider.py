@@ -99,9 +99,9 @@ class PolicyDecider:
         decided: list[ReplayDecision] = []
         limit = self.terms.limit
         if not fold.history.is_same_request and (
-            self._is_due(fold, call)
-            and not self._has_compacted_this_turn(fold)
+            not self._has_compacted_this_turn(fold)
             and not self._is_futile(fold)
+            and self._is_due(fold, call)
         ):
             decided.append(self._compact(fold, Trigger.THRESHOLD, call))
         if 0 < limit < fold.tokens:

@@ -115,7 +115,7 @@ def _guess(key: str, history: HistoryFold, call: ModelCalled) -> Guess:
         estimated=besides + sum(one.tokens for one in shown),
         is_first=use.reported_tokens is None,
         is_compacted=history.boundary is not None,
-        is_second=use.reported_tokens is not None and not use.calibration.calls,
+        is_second=use.reported_tokens is not None and not use.calibration.has_learned,
     )
 
 

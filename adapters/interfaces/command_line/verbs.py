@@ -14,43 +14,46 @@ from .printing import print_json, print_text
 
 DATABASE_VARIABLE = "CUTBANK_DB"
 VERBS = {
-    "demo": "demo.demo",
-    "import": "import_.import_",
-    "export": "export.export",
-    "formats": "export.formats",
-    "sessions": "list_.sessions",
-    "costs": "list_.costs",
-    "show": "read.show",
-    "view": "read.view",
-    "diff": "diff.diff",
-    "lineage": "lineage.lineage",
-    "recall": "read.recall",
-    "search": "read.search",
-    "audit": "audit.audit",
-    "append": "write.append",
-    "pin": "write.pin",
-    "unpin": "write.unpin",
-    "hide": "write.hide",
-    "retract": "write.retract",
-    "fork": "write.fork",
-    "prepare": "loop.prepare",
-    "record-call": "loop.record_call",
-    "overflowed": "loop.handle_overflow",
-    "meter": "loop.meter",
-    "compact": "compact.compact",
-    "activate": "compact.activate",
-    "revert": "compact.revert",
-    "replay": "replay.replay",
-    "idle": "idle.idle",
-    "wake": "write.wake",
-    "backtest": "backtest.backtest",
-    "policies": "settings.policies",
-    "settings": "settings.settings",
-    "verify": "verify.verify",
-    "backup": "verify.backup",
-    "rebuild": "verify.rebuild",
+    "demo": ("demo.demo", "Show what this is: compact a long session, recall what left."),
+    "import": ("import_.import_", "Import transcripts; of those imported before, what is new."),
+    "export": ("export.export", "Write a session in another format, or some as an archive."),
+    "formats": ("export.formats", "List the formats of transcripts, and what each is good for."),
+    "sessions": ("list_.sessions", "List the sessions: what they are about and what they cost."),
+    "costs": ("list_.costs", "Show what calls of models cost."),
+    "show": ("read.show", "Show the whole log, with what became of each block."),
+    "view": ("read.view", "Show what a model is sent: the summary and the kept blocks."),
+    "diff": ("diff.diff", "Show what left the view, and which facts are lost to it."),
+    "lineage": ("lineage.lineage", "Show which summary replaces what, compaction by compaction."),
+    "recall": ("read.recall", "Give back originals by their handles, in the view or not."),
+    "search": ("read.search", "Find words in everything ever said, hidden or not."),
+    "audit": ("audit.audit", "Tell what happened, and prove what models were sent."),
+    "append": ("write.append", "Add blocks to a session; a new name opens one."),
+    "pin": ("write.pin", "Keep blocks in the view, from the next boundary on."),
+    "unpin": ("write.unpin", "Let pinned blocks leave the view again."),
+    "hide": ("write.hide", "Take blocks out of the view. The log keeps them."),
+    "retract": ("write.retract", "Take blocks back, as if not said. The log keeps them."),
+    "fork": ("write.fork", "Open a session that shares this one's history so far."),
+    "prepare": ("loop.prepare", "Show what to send to a model now."),
+    "record-call": ("loop.record_call", "Record that a model answered to a view."),
+    "overflowed": ("loop.handle_overflow", "Show what to send after a refusal for length."),
+    "meter": ("loop.meter", "Show how full a session's context is."),
+    "compact": ("compact.compact", "Compact now: a summary takes the place of old blocks."),
+    "activate": ("compact.activate", "Serve the boundary that was prepared."),
+    "revert": ("compact.revert", "Undo the newest compaction. What left is in the view again."),
+    "replay": ("replay.replay", "Show what would have been sent, had another policy decided."),
+    "idle": ("idle.idle", "Compact sessions that are at rest, until told to stop."),
+    "wake": ("write.wake", "Say when the agent goes on by itself."),
+    "backtest": ("backtest.backtest", "Compare policies by what they would have cost and lost."),
+    "policies": ("settings.policies", "List the policies with their presets and settings."),
+    "settings": ("settings.settings", "Show each setting, its unit, and where it came from."),
+    "verify": ("verify.verify", "Prove that nothing was lost and nothing changed."),
+    "backup": ("verify.backup", "Copy the database into a new file, while others write on."),
+    "rebuild": ("verify.rebuild", "Rebuild the read models from the log."),
 }
-"""The module and the function of each, below `commands`."""
+"""The function of each, in a module below `commands`, and what it does.
+
+So that help is printed without loading them; a docstring of a function adds what help says below.
+"""
 
 
 def option(words: str, about: str, default: Any = None, **more: Any) -> Any:
@@ -121,7 +124,7 @@ class Invocation:
         )
 
 
-def add_shared_options(verb: Callable[..., Answer | None]) -> Callable[..., None]:
+def add_shared_options(verb: Callable[..., Answer | None], about: str) -> Callable[..., None]:
     """Return a verb with its own parameters and the shared options, for typer; print its answer."""
     context, *shared = inspect.signature(_shared_signature).parameters.values()
     own = list(inspect.signature(verb).parameters.values())[1:]
@@ -143,7 +146,7 @@ def add_shared_options(verb: Callable[..., Answer | None]) -> Callable[..., None
         [parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in parameters]
     )
     run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
-    run.__doc__ = verb.__doc__
+    run.__doc__ = f"{about}\n\n{inspect.getdoc(verb) or ''}"
     return run
 
 
@@ -167,8 +170,13 @@ class Program(TyperGroup):
     def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ARG002 - as the base has it
         if cmd_name not in VERBS:
             return None
-        module, function = VERBS[cmd_name].split(".")
+        path, about = VERBS[cmd_name]
+        module, function = path.split(".")
         verb = getattr(import_module(f"..commands.{module}", __package__), function)
         app = typer.Typer(add_completion=False, rich_markup_mode=None)
-        app.command(cmd_name)(add_shared_options(verb))
+        app.command(cmd_name)(add_shared_options(verb, about))
         return get_command(app)
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002 - as the base has it
+        with formatter.section("Commands"):
+            formatter.write_dl([(verb, about) for verb, (_, about) in VERBS.items()])

@@ -89,7 +89,6 @@ def audit(
     html: Path | None = HTML,
     full: bool = flag("--full", "Of a page, all text."),
 ) -> Answer | None:
-    """Tell what happened, and prove what models were sent."""
     if form is not None and number is None:
         raise InvalidSettingError("--as says one call's request: name the call with --call")
     check_format(form)

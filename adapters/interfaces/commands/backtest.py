@@ -74,9 +74,7 @@ def backtest(
     timeout: float = option("--timeout S", "Seconds that one cell may take.", _DEFAULT_TIMEOUT_S),
     quiet: bool = flag("--quiet -q", "No progress."),
 ) -> Answer:
-    """Compare policies by what they would have cost and lost.
-
-    They are run over recorded sessions: at each call, what each would have sent. As in
+    """They are run over recorded sessions: at each call, what each would have sent. As in
     `cutbank backtest all --policies reserve-headroom,pi,none --limits 16000,32000`; the first
     policy is what the others are compared with.
 

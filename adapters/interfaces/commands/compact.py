@@ -62,10 +62,7 @@ def compact(
         "--calls N", "For a dry run: how many calls there will be.", EXPECTED_CALLS, min=0
     ),
 ) -> Answer:
-    """Compact now: a summary takes the place of old blocks.
-
-    They leave the view and stay in the log, and `cutbank recall` gives them back.
-    """
+    """They leave the view and stay in the log, and `cutbank recall` gives them back."""
     with (
         open_call_session(call, session) as found,
         _show_spinner(found.log.context.added_listeners, is_wanted=not call.as_json),
@@ -113,7 +110,6 @@ def compact(
 
 
 def activate(call: Invocation, session: str = SESSION, lineage: str = LINEAGE) -> Answer:
-    """Serve the boundary that was prepared."""
     with open_call_session(call, session) as found:
         before = found.view(lineage=lineage)
         if found.log.find_prepared(lineage=lineage) is None:
@@ -127,7 +123,6 @@ def activate(call: Invocation, session: str = SESSION, lineage: str = LINEAGE) -
 
 
 def revert(call: Invocation, session: str = SESSION, lineage: str = LINEAGE) -> Answer:
-    """Undo the newest compaction. What left is in the view again."""
     with open_call_session(call, session) as found:
         before = found.view(lineage=lineage)
         try:

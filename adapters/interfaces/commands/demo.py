@@ -48,10 +48,7 @@ def demo(
     call: Invocation,
     path: Path | None = argument("PATH", "Your transcripts; else a sample that is shipped.", None),
 ) -> Answer:
-    """Show what this is: compact a long session, recall what left.
-
-    Works on a new database in a temporary folder, or on the one that --db names.
-    """
+    """Works on a new database in a temporary folder, or on the one that --db names."""
     began = perf_counter()
     if path is not None and not path.exists():
         raise ImportFileError(f"{path} does not exist")

@@ -45,7 +45,6 @@ def diff(
     full: bool = FULL,
     html: Path | None = HTML,
 ) -> Answer:
-    """Show what left the view, and which facts are lost to it."""
     with open_call_session(call, session) as found:
         places = [
             None if word is None else read_place(found, word, lineage) for word in (before, after)

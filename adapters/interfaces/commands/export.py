@@ -49,7 +49,6 @@ def export(
     every: bool = flag("--all", "Every session, of the namespace if one is named."),
     sub_agents: bool = flag("--sub-agents", "In an archive: include their sub-agents' sessions."),
 ) -> Answer:
-    """Write a session in another format, or some as an archive."""
     if out is None and call.as_json:
         raise ExportError("--json answers with a report: name a file for the session with --out")
     with open_call_store(call) as store:
@@ -72,7 +71,6 @@ def export(
 
 
 def formats(_call: Invocation) -> Answer:
-    """List the formats of transcripts, and what each is good for."""
     listed: list[dict[str, Any]] = [
         {
             "name": one.name,

@@ -38,7 +38,6 @@ def idle(
         "--namespace NAME", "For idle.namespaces of the settings; may be repeated."
     ),
 ) -> Answer:
-    """Compact sessions that are at rest, until told to stop."""
     if once and health is not None:
         raise InvalidSettingError("--once ends by itself: --health is for a worker that goes on")
     if named := namespace or ([call.named] if call.named else []):

@@ -59,7 +59,6 @@ def import_(
     verbose: bool = flag("--verbose -v", "Each file, and all that is wrong in it."),
     quiet: bool = flag("--quiet -q", "No progress, and only files with errors."),
 ) -> Answer | None:
-    """Import transcripts. Of those imported before, only what is new."""
     if redact:
         from ...transcripts.redaction.secret_kinds import list_secret_kinds  # noqa: PLC0415 - regular expressions by the dozen
 

@@ -31,7 +31,6 @@ def lineage(
     html: Path | None = HTML,
     full: bool = FULL,
 ) -> Answer:
-    """Show which summary replaces what, compaction by compaction."""
     with open_call_session(call, session) as found:
         if named is not None:
             found.log.check_lineage(named)

@@ -54,7 +54,6 @@ def sessions(
     sort: str | None = option("--sort COLUMN", f"By {', '.join(_SORT_KEYS)}."),
     limit: int | None = option("--limit N", "Only the first so many.", min=1),
 ) -> Answer:
-    """List the sessions: what they are about and what they cost."""
     start = format_timestamp(parse_since(since)) if since is not None else None
     with open_call_store(call) as store:
         found = _add_costs(store, list_all(store, call.named), call.named)
@@ -76,7 +75,6 @@ def costs(
     by: str = option("--by GROUP", "day, project, model or session.", "day"),
     since: str | None = option("--since WHEN", "Only calls from then on: 2026-01-31, or 7d."),
 ) -> Answer:
-    """Show what calls of models cost."""
     start = parse_since(since) if since is not None else None
     with open_call_store(call) as store:
         found = store.costs(by, since=start, namespace=call.named)

@@ -32,10 +32,7 @@ def prepare(
     limit: int | None = LIMIT,
     form: str | None = REQUEST_FORMAT,
 ) -> Answer:
-    """Show what to send to a model now.
-
-    It is compacted first, if the policy says so.
-    """
+    """It is compacted first, if the policy says so."""
     with open_call_session(call, session) as found:
         loop = found.loop(model=model, limit=limit)
         return _answer_view(loop, loop.prepare(), form)
@@ -55,10 +52,7 @@ def record_call(
     cache_write: int | None = option("--cache-write", "Tokens that were put into it.", min=0),
     output: int | None = option("--output", "Tokens answered.", min=0),
 ) -> Answer:
-    """Record that a model answered to a view.
-
-    Later counts build upon what it reports.
-    """
+    """Later counts build upon what it reports."""
     reported = (uncached, cache_read, cache_write, output)
     usage = None
     if any(one is not None for one in reported):
@@ -90,7 +84,6 @@ def handle_overflow(
     limit: int | None = LIMIT,
     form: str | None = REQUEST_FORMAT,
 ) -> Answer:
-    """Show what to send after a refusal for length."""
     text = read_input_text(STDIN_WORD) if error == STDIN_WORD else error
     with open_call_session(call, session) as found:
         loop = found.loop(model=model, limit=limit)
@@ -104,7 +97,6 @@ def meter(
     limit: int | None = LIMIT,
     lineage: str = LINEAGE,
 ) -> Answer:
-    """Show how full a session's context is."""
     with open_call_session(call, session) as found:
         found.log.check_lineage(lineage)
         read = measure_context(found, model=model, limit=limit, lineage=lineage)

@@ -68,7 +68,6 @@ def show(
     lineage: str = LINEAGE,
     brief: bool = BRIEF,
 ) -> None:
-    """Show the whole log, with what became of each block."""
     with open_call_session(call, session) as found:
         log = BlockLog(found, lineage)
         first = 1 if start is None else parse_handle(start, log.find_newest)
@@ -89,7 +88,6 @@ def view(
     form: str | None = REQUEST_FORMAT,
     brief: bool = BRIEF,
 ) -> Answer:
-    """Show what a model is sent: the summary and the kept blocks."""
     with open_call_session(call, session) as found:
         place = read_view_place(found, at, lineage)
         seen = found.view(lineage=place.lineage, at=place.position, lineage_version=place.version)
@@ -103,7 +101,6 @@ def recall(
     search: str | None = option("--search TEXT", "Only blocks that hold it, in any case."),
     raw: bool = flag("--raw", "The text byte for byte, with nothing around it."),
 ) -> Answer:
-    """Give back originals by their handles, in the view or not."""
     with open_call_session(call, session) as found:
         wanted = [parse_handles(handle, BlockLog(found).find_newest)] if handle else []
         blocks = found.recall(*wanted, search=search)
@@ -128,7 +125,6 @@ def search(
     session: str | None = option("--session SESSION", "Only in this one."),
     limit: int = option("--limit", "How many.", 20, min=1, max=1_000),
 ) -> Answer:
-    """Find words in everything ever said, hidden or not."""
     words = " ".join(query)
     with open_call_store(call) as store:
         models = store.read_models

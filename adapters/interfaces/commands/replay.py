@@ -59,9 +59,7 @@ def replay(
     cache: Path | None = option("--cache FILE", "Where a model's summaries are kept."),
     allow_llm: bool = flag("--allow-llm", "Ask a model for summaries that are not kept."),
 ) -> Answer:
-    """Show what would have been sent, had another policy decided.
-
-    As in `cutbank replay fix-login --policy pi --limit 32000`: the policy is asked before each
+    """As in `cutbank replay fix-login --policy pi --limit 32000`: the policy is asked before each
     recorded call, and each compaction is shown with what left, and the prompts it led to. Nothing
     is compacted, and nothing stored that was not asked for.
     """

@@ -33,7 +33,6 @@ def settings(
     path: bool = flag("--path", "Only say where the file is."),
     example: bool = flag("--example", "Print a file with every setting and its default."),
 ) -> Answer:
-    """Show each setting, its unit, and where it came from."""
     if example:
         text = make_example()
         return Answer({"example": text}, text.rstrip("\n"))
@@ -76,7 +75,6 @@ def _format_listed(row: ListedSetting) -> str:
 
 
 def policies(_call: Invocation) -> Answer:
-    """List the policies with their presets and settings."""
     listed = [_policy_to_json(policy) for policy in list_policies().values()]
     for brought in list_unusable():
         print_error(str(brought))

@@ -18,7 +18,6 @@ def verify(
     session: str | None = argument("SESSION", "One session; else all.", None),
     adopt: bool = flag("--adopt", "Accept a copy that was made in use, if it is whole."),
 ) -> Answer:
-    """Prove that nothing was lost and nothing changed."""
     with open_call_store(call, adopts=adopt) as store:
         one = None if session is None else find_session(store, session, call.namespace)
         with show_progress("verifying") as progress:
@@ -33,7 +32,6 @@ def verify(
 
 
 def backup(call: Invocation, file: Path = argument("FILE", "A new file.")) -> Answer:
-    """Copy the database into a new file, while others write on."""
     with open_call_store(call) as store:
         store.backup(file)
         source = store.name
@@ -43,7 +41,6 @@ def backup(call: Invocation, file: Path = argument("FILE", "A new file.")) -> An
 
 
 def rebuild(call: Invocation) -> Answer:
-    """Rebuild the read models from the log."""
     with open_call_store(call) as store:
         models = store.read_models
         began = perf_counter()

@@ -48,7 +48,6 @@ def append(
     key: str | None = option("--key NAME", "Names the append: repeated, it adds nothing."),
     expect: str | None = option("--expect HANDLE", "Append only if the session still ends here."),
 ) -> Answer:
-    """Add blocks to a session; a new name opens one."""
     said, body = _read_input(text, role, blocks, response)
     # `--expect` requires an existing session.
     with open_call_session(call, session, creates=expect is None) as found:
@@ -66,13 +65,11 @@ def append(
 
 
 def pin(call: Invocation, session: str = SESSION, handle: list[str] = HANDLES) -> Answer:
-    """Keep blocks in the view, from the next boundary on."""
     what = "stays in the view from the next boundary on"
     return _change_blocks(call, session, handle, StoredSession.pin, what)
 
 
 def unpin(call: Invocation, session: str = SESSION, handle: list[str] = HANDLES) -> Answer:
-    """Let pinned blocks leave the view again."""
     what = "may leave the view again from the next boundary on"
     return _change_blocks(call, session, handle, partial(StoredSession.pin, keep=False), what)
 
@@ -83,10 +80,7 @@ def hide(
     handle: list[str] = HANDLES,
     replacement: str | None = option("--replacement TEXT", "What the view shows in their place."),
 ) -> Answer:
-    """Take blocks out of the view. The log keeps them.
-
-    They leave with the next boundary, so that prompt caches stay warm until then.
-    """
+    """They leave with the next boundary, so that prompt caches stay warm until then."""
     hide_blocks = partial(StoredSession.hide, replacement=replacement)
     return _change_blocks(
         call, session, handle, hide_blocks, "leaves the view with the next boundary"
@@ -94,10 +88,7 @@ def hide(
 
 
 def retract(call: Invocation, session: str = SESSION, handle: list[str] = HANDLES) -> Answer:
-    """Take blocks back, as if not said. The log keeps them.
-
-    They leave every view at once. A call takes its result along.
-    """
+    """They leave every view at once. A call takes its result along."""
     with open_call_session(call, session) as found:
         gone = found.retract(parse_handles(handle, BlockLog(found).find_newest))
         return _describe_change(found, gone, "was taken back")
@@ -109,7 +100,6 @@ def fork(
     new: str = argument("NEW", "The name of the fork."),
     at: str | None = option("--at HANDLE", "The last block that both share."),
 ) -> Answer:
-    """Open a session that shares this one's history so far."""
     with open_call_session(call, session) as found:
         begins = found.fork(new, at=None if at is None else find_position(found, at)).position
     about = {"session": new, "namespace": found.namespace, "forked_from": found.key}
@@ -128,7 +118,6 @@ def wake(
     cancel: bool = flag("--cancel", "Take back what was scheduled."),
     reason: str | None = option("--reason TEXT", "What it waits for."),
 ) -> Answer:
-    """Say when the agent goes on by itself."""
     if (at is not None) + (after is not None) + cancel != 1:
         raise InvalidSettingError("wake takes one of --at TIME, --in SPAN and --cancel")
     with open_call_session(call, session) as found:

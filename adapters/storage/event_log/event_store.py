@@ -357,8 +357,9 @@ def _remember(cache: dict[_K, _V], key: _K, value: _V) -> None:
 
 
 def _find_opened_streams(events: Sequence[Event]) -> list[Stream]:
-    return [
-        Stream(event.originator_id, event.namespace, event.key, getattr(event, "lineage", None))
-        for event in events
-        if isinstance(event, SessionOpened | CompactionOpened)
-    ]
+    streams = []
+    for event in events:
+        if isinstance(event, SessionOpened | CompactionOpened):
+            lineage = event.lineage if isinstance(event, CompactionOpened) else None
+            streams.append(Stream(event.originator_id, event.namespace, event.key, lineage))
+    return streams

@@ -28,7 +28,7 @@ from .database_file import (
 from .wal_mode import (
     INSPECTION_LOCK,
     enable_wal,
-    has_wal,
+    get_wal_size,
     leave_wal,
     refuse_foreign_wal,
     refuse_no_database,
@@ -88,7 +88,7 @@ class SQLiteLogDatastore:
             with INSPECTION_LOCK, suppress(OSError):  # SQLite reports the cause
                 make_file(path)
         refuse_foreign_wal(path)
-        had_log = has_wal(path)
+        had_log = get_wal_size(path) > 0
         is_current = sqlite_schema.is_current_schema(self.reader, self.db_name)
         accept_copy(self.reader, path, had_log=had_log)
         if not is_current:

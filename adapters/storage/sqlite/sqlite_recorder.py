@@ -17,7 +17,7 @@ from ..private_files import make_file
 from .database_file import check_and_save_identity, find_database_path, refuse_damaged
 from .sqlite_datastore import LOCK_TIMEOUT_SECONDS, SQLiteLogDatastore
 from .sqlite_schema import is_current_schema
-from .wal_mode import has_wal_mode, refuse_foreign_wal
+from .wal_mode import get_wal_size, has_wal_mode, refuse_foreign_wal
 
 _INSERTS = {
     name: f"INSERT INTO {name} ({', '.join(table.columns)})"  # noqa: S608 - our names
@@ -203,7 +203,7 @@ class SQLiteRecorder(Recorder):
         """
         connection, path = self.datastore.reader, self.datastore.path
         if path is None or not has_wal_mode(connection):
-            return DatabaseTaskResult(note="nobody writes to it")
+            return DatabaseTaskResult(note="no process writes to it")
         return truncate_wal(connection, path)
 
     def reopen_in_child(self) -> None:
@@ -213,34 +213,20 @@ class SQLiteRecorder(Recorder):
 
 def truncate_wal(connection: sqlite3.Connection, path: Path) -> DatabaseTaskResult:
     """Checkpoint without blocking others; skip the truncation if another process is reading."""
-    before = _wal_size(path)
+    before = get_wal_size(path)
     _, pages, written = connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
     if written < pages:
         return DatabaseTaskResult(
             note=f"a reader holds on to {pages - written} of its {pages} pages"
         )
-    with _skip_waiting(connection):
-        (is_busy, *_) = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
-    return DatabaseTaskResult(
-        max(0, before - _wal_size(path)), "somebody reads or writes" if is_busy else None
-    )
-
-
-@contextmanager
-def _skip_waiting(connection: sqlite3.Connection) -> Iterator[None]:
-    (patience,) = connection.execute("PRAGMA busy_timeout").fetchone()
     connection.execute("PRAGMA busy_timeout = 0")
     try:
-        yield
+        (is_busy, *_) = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
     finally:
-        connection.execute(f"PRAGMA busy_timeout = {patience}")
-
-
-def _wal_size(path: Path) -> int:
-    try:
-        return Path(f"{path}-wal").stat().st_size
-    except OSError:
-        return 0
+        connection.execute(f"PRAGMA busy_timeout = {LOCK_TIMEOUT_SECONDS * 1_000:.0f}")
+    return DatabaseTaskResult(
+        max(0, before - get_wal_size(path)), "another process reads or writes" if is_busy else None
+    )
 
 
 def adopt_copy(name: str) -> None:

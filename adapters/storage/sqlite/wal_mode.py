@@ -88,11 +88,12 @@ def _lock_wal(wal: Path) -> Iterator[None]:
         os.close(descriptor)
 
 
-def has_wal(path: Path) -> bool:
+def get_wal_size(path: Path) -> int:
+    """Return the bytes of the log next to the database, 0 without one."""
     try:
-        return Path(f"{path}-wal").stat().st_size > 0
+        return Path(f"{path}-wal").stat().st_size
     except OSError:
-        return False
+        return 0
 
 
 def refuse_foreign_wal(path: Path) -> None:
@@ -102,7 +103,7 @@ def refuse_foreign_wal(path: Path) -> None:
     """
     for _ in range(_MAX_LOOKS):
         # Check again, as another process may be opening or closing the file.
-        if not has_wal(path) or Path(f"{path}-journal").exists() or not _is_at_rest(path):
+        if not get_wal_size(path) or Path(f"{path}-journal").exists() or not _is_at_rest(path):
             return
         sleep(RETRY_PAUSE_S)
     raise StorageError(

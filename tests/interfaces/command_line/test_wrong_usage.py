@@ -85,8 +85,8 @@ WRONG = {
     "has no lineage 'none' (there is: main)": "export talk --to codex --lineage none",
     "name a file for the session with --out": "export talk --to openai-chat --json",
     "no is not a folder: make it first": "export talk --to openai-chat --out no/out.json",
-    "an archive holds the log": "export talk --to cutbank-archive --view",
-    "name the sessions to write, or say --all": "export talk --to openai-chat --all",
+    "an archive holds the log": "export talk --to cutbank-archive --view --out x",
+    "name the sessions to write, or say --all": "export talk --to openai-chat --all --out x",
     "backtest needs a name": "backtest '' --policies none",
 }
 """Command lines with a semicolon between them, by what they are answered."""

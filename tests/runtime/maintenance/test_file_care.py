@@ -224,7 +224,7 @@ def test_a_checkpoint_waits_for_no_writer(site: Site, database: str) -> None:
 
         said: list[str] = []
         sqlite_recorder(site.store).datastore.reader.set_trace_callback(said.append)
-        assert site.storage.run_database_task() == (0, "somebody reads or writes")
+        assert site.storage.run_database_task() == (0, "another process reads or writes")
 
     last = said.index("PRAGMA wal_checkpoint(TRUNCATE)")
     assert [line for line in said[:last] if "busy_timeout" in line][-1].endswith("= 0")
