@@ -12,7 +12,7 @@ from ..domain.blocks import Kind
 from ..domain.fidelity.anchors import AnchorKind
 from ..domain.fidelity.generic_keys import GENERIC_KEYS
 from ..domain.fidelity.rows import AGENT_KINDS, FidelityRow, RowKind, SessionRows
-from ..domain.fidelity.words import WordReader
+from ..domain.fidelity.session_reading import SessionReading
 from ..domain.item import Item
 from ..domain.ranges import Ranges
 from ..domain.summaries.earlier_summary import read_earlier_lines
@@ -81,21 +81,16 @@ _HANDLE = re.compile(r"#[0-9]{1,15}")
 _LONG_WORD = re.compile(r"\w{4,}")
 
 
-class SessionText:
+class SessionText(SessionReading):
     """A session's text, to find where a fact occurs and whether it was used again.
 
     The facts of each text are found once, for any number of comparisons of the session's views.
     """
 
     def __init__(self, rows: SessionRows) -> None:
-        self.rows = rows
-        words = WordReader(rows.roots)
-        self.find_anchors = words.find_anchors
-        self.find_facts = cache(words.find_facts)
-        self.find_carried_keys = cache(words.find_carried_keys)
-        """Returns the keys that the facts in a text carry."""
+        super().__init__(rows)
         self.map_spellings = cache(self._map_spellings)
-        self.tool_names = frozenset(row.tool for row in rows.rows if row.tool)
+        """Returns the first spelling of each fact in a text."""
         self.by_position: Mapping[int, FidelityRow] = {row.position: row for row in rows.rows}
 
     @cached_property
@@ -109,12 +104,11 @@ class SessionText:
 
     @cached_property
     def carried_keys(self) -> Mapping[int, frozenset[str]]:
-        return {row.position: self.find_carried_keys(row.text) for row in self.rows.rows}
+        return dict(zip(self.positions, self.carried, strict=True))
 
     def _map_spellings(self, text: str) -> Mapping[str, str]:
-        """Return the first spelling of each fact in a text."""
         spelled: dict[str, str] = {}
-        for key, _, start, end in self.find_anchors(text):
+        for key, _, start, end in self.words.find_anchors(text):
             spelled.setdefault(key, text[start:end])
         return spelled
 
@@ -155,7 +149,7 @@ class ViewText:
 
     def _iter_summary_facts(self, text: str) -> Iterator[tuple[str, AnchorKind]]:
         """Yield a summary's facts without its tags and handles."""
-        for key, kind, start, _ in self._log.find_anchors(text):
+        for key, kind, start, _ in self._log.words.find_anchors(text):
             if not _HANDLE.fullmatch(key) and text[start - 1 : start] != "<":
                 yield key, kind
 

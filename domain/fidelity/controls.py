@@ -150,7 +150,7 @@ def _iter_fact_counts(
     rows = reading.rows.rows
     for boundary, hidden in _iter_newly_hidden(reading, boundaries):
         for index in hidden:
-            counts.update(reading.find_facts(index).keys())
+            counts.update(reading.find_facts(rows[index].text).keys())
         cut = reading.find_index(boundary.first_kept)
         kept = {
             key

@@ -41,13 +41,15 @@ class SessionReading:
         self.contexts = WordContexts(self.words)
         self.find_carried_keys = cache(self.words.find_carried_keys)
         """Returns the keys that the facts of a text carry."""
-        self._find_facts = cache(self.words.find_facts)
+        self.find_facts = cache(self.words.find_facts)
+        """Returns the facts written in a text, with their kinds."""
         self.read_summary = cache(self._read_summary)
         """Returns the content of a summary, each of which is read many times."""
-        self.carried: Sequence[frozenset[str]] = [
-            self.find_carried_keys(row.text) for row in rows.rows
-        ]
+
+    @cached_property
+    def carried(self) -> Sequence[frozenset[str]]:
         """The keys that each row carries."""
+        return [self.find_carried_keys(row.text) for row in self.rows.rows]
 
     @cached_property
     def places(self) -> Mapping[str, Sequence[int]]:
@@ -91,16 +93,13 @@ class SessionReading:
     def tool_names(self) -> frozenset[str]:
         return frozenset(row.tool for row in self.rows.rows if row.tool)
 
-    def find_facts(self, index: int) -> Mapping[str, AnchorKind]:
-        return self._find_facts(self.rows.rows[index].text)
-
     @cached_property
     def carriers(self) -> Mapping[str, Sequence[CarrierFact]]:
         """The facts that carry each key along with others, each once."""
         first: dict[tuple[str, AnchorKind], int] = {}
         for index, row in enumerate(self.rows.rows):
             if row.kind is not RowKind.SYSTEM and self.carried[index]:
-                for spelled in self.find_facts(index).items():
+                for spelled in self.find_facts(row.text).items():
                     first.setdefault(spelled, index)
         carriers: dict[str, list[CarrierFact]] = {}
         for (key, kind), index in first.items():

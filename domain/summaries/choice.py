@@ -2,17 +2,18 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from heapq import heapify, heappop, heappush
 from typing import NamedTuple
 
 from ..blocks import Kind
+from ..fidelity.words import WordPair
 from ..item import Item
 from ..ranges import Ranges
 from .clean_text import mark_code
 from .findings import classify_statement
 from .layout import SummaryLine, SummarySection
-from .needs import NeedCounts, Needs, ReadItem
+from .needs import NeedCounts, ReadItem
 from .page import SummaryPage
 from .statements import SPOKEN_KINDS, BlockReader, Statement
 from .summarizer import Material
@@ -78,7 +79,7 @@ def choose_statements(
     )
     if wanted := _find_stems(material.instructions or ""):
         candidates = list(_weigh_by_instructions(candidates, wanted))
-    gains = _Gains(needs)
+    gains = _Gains(*needs)
     for said in page.text.split("\n"):
         gains.take(reader.read_line(said))
     chosen: dict[int, SummaryLine] = {}
@@ -162,10 +163,10 @@ def _choose(candidates: Sequence[_Candidate], gains: "_Gains", longest: int) -> 
 class _Gains:
     """What each statement adds to those taken so far."""
 
-    def __init__(self, needs: Needs) -> None:
-        self._facts = dict(needs.facts)
-        self._contexts = dict(needs.facts)
-        self._pairs = dict(needs.pairs)
+    def __init__(self, facts: Mapping[str, float], pairs: Mapping[WordPair, float]) -> None:
+        self._facts = dict(facts)
+        self._contexts = dict(facts)
+        self._pairs = dict(pairs)
         self._texts = set[str]()
 
     def measure(self, candidate: _Candidate) -> float:

@@ -66,7 +66,8 @@ def shorten_inside(text: str, room: int) -> str:
     head = shorten_line(text, room * 2 // 3)
     tail = text[-(room - len(head)) :]
     space = tail.find(" ")
-    return f"{head} {tail[space + 1 :]}" if space >= 0 or not tail.isascii() else head
+    is_one_word = space < 0 and tail.isascii()
+    return head if is_one_word else f"{head} {tail[max(space, 0) + 1 :]}"
 
 
 def mark_code(text: str) -> str:

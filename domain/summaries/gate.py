@@ -69,7 +69,7 @@ def _find_foreign_script(text: str, material: Material) -> str | None:
     Languages of one script are not distinguished, and Latin occurs in every session, in code, names
     and summaries.
     """
-    if is_latin(text):
+    if text.isascii():
         return None
     script = find_dominant_script(_HEADINGS.sub("", _remove_quotes(_CODE.sub("", text))))
     if script is None or script == LATIN_SCRIPT:
@@ -142,13 +142,6 @@ def count_letters(text: str) -> Counter[str]:
             script = _find_script(letter)
             written[script] += times * _WEIGHTS.get(script, 1)
     return written
-
-
-def is_latin(text: str) -> bool:
-    """Check, without a full count, that other scripts have too few letters for words."""
-    if text.isascii():
-        return True
-    return len(_OTHER.findall(text)) * max(_WEIGHTS.values()) < MIN_LETTERS
 
 
 def find_dominant_script(text: str) -> str | None:

@@ -7,7 +7,6 @@ recorded sessions wrote again after it had left the view.
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from heapq import nsmallest
 from math import exp, log
 from operator import mul
@@ -62,44 +61,34 @@ class ReadItem(NamedTuple):
     content: BlockContent
 
 
-@dataclass(frozen=True)
-class Needs:
-    """The probability that an agent writes each fact and each pair of words again."""
-
-    facts: dict[str, float]
-    pairs: dict[WordPair, float]
-
-
-@dataclass
 class NeedCounts:
-    """What is counted of hidden blocks, in order, and of the blocks that stay."""
+    """What is counted of hidden blocks, in order, and of the blocks that stay.
 
-    removed: Sequence[ReadItem]
-    kept: Sequence[BlockContent]
-    earlier: Sequence[Statement] = ()
-    """Lines of an earlier summary whose blocks are not among those removed."""
-    times: Counter[str] = field(default_factory=Counter, init=False)
-    own: Counter[str] = field(default_factory=Counter, init=False)
-    first: dict[str, int] = field(default_factory=dict, init=False)
-    last: dict[str, int] = field(default_factory=dict, init=False)
-    """The index of the newest block with each fact."""
-    last_own: dict[str, int] = field(default_factory=dict, init=False)
-    pair_times: Counter[WordPair] = field(default_factory=Counter, init=False)
-    last_pair: dict[WordPair, int] = field(default_factory=dict, init=False)
+    `earlier` are lines of an earlier summary whose blocks are not among those removed.
+    """
 
-    def __post_init__(self) -> None:
-        self.by_user: set[str] = set()
-        for line in self.earlier:
+    def __init__(
+        self,
+        removed: Sequence[ReadItem],
+        kept: Sequence[BlockContent],
+        earlier: Sequence[Statement] = (),
+    ) -> None:
+        self.removed = removed
+        self.times, self.own = Counter[str](), Counter[str]()
+        self.first, self.last, self.last_own = dict[str, int](), dict[str, int](), dict[str, int]()
+        """The index of the oldest and newest block with each fact, and of the agent's newest."""
+        self.pair_times, self.last_pair = Counter[WordPair](), dict[WordPair, int]()
+        self.by_user = set[str]()
+        for line in earlier:
             self.times.update(dict.fromkeys(line.facts, _EARLIER_TIMES))
             self.own.update(line.facts)
             self.pair_times.update(line.pairs)
         self.last |= dict.fromkeys(self.times, 0)
         self.last_pair |= dict.fromkeys(self.pair_times, 0)
-        for index, (item, content) in enumerate(self.removed):
+        for index, (item, content) in enumerate(removed):
             self.times.update(content.facts)
             places = dict.fromkeys(content.facts, index)
             self.last |= places
-            self.first = places | self.first
             if item.kind in ASSISTANT_KINDS:
                 self.own.update(content.facts)
                 self.last_own |= places
@@ -109,21 +98,22 @@ class NeedCounts:
                 if one.pairs:
                     self.pair_times.update(one.pairs)
                     self.last_pair |= dict.fromkeys(one.pairs, index)
-        ages, age = [0] * len(self.removed), 0
+        ages, age = [0] * len(removed), 0
         for index in range(len(ages) - 1, -1, -1):
             ages[index] = age
-            age += self.removed[index].item.tokens
+            age += removed[index].item.tokens
+            self.first |= dict.fromkeys(removed[index].content.facts, index)
         self.size = max(age, 1)
         self.slow = [exp(-3 * one / self.size) for one in ages]
         self.fast = [exp(-one / _NEAR_TOKENS) for one in ages]
-        self.kept_facts = frozenset[str]().union(*(one.facts for one in self.kept))
+        self.kept_facts = frozenset[str]().union(*(one.facts for one in kept))
         self.kept_words = frozenset[str]().union(
-            *(line.words for one in self.kept for line in one.statements)
+            *(line.words for one in kept for line in one.statements)
         )
         self.kept_pairs = frozenset[WordPair]().union(
-            *(line.pairs for one in self.kept for line in one.statements)
+            *(line.pairs for one in kept for line in one.statements)
         )
-        users = [one.content for one in self.removed if one.item.kind is Kind.USER][-2:]
+        users = [one.content for one in removed if one.item.kind is Kind.USER][-2:]
         self.asked = frozenset[str]().union(*(one.facts for one in users))
 
     def iter_facts(self) -> Iterable[tuple[str, Features]]:
@@ -180,9 +170,10 @@ class NeedCounts:
                 ),
             )
 
-    def estimate(self) -> Needs:
+    def estimate(self) -> tuple[dict[str, float], dict[WordPair, float]]:
+        """Return the probability that an agent writes each fact and each pair of words again."""
         fact_weights, pair_weights = tuple(FACT_WEIGHTS.values()), tuple(PAIR_WEIGHTS.values())
-        return Needs(
+        return (
             {fact: _squash(features, fact_weights) for fact, features in self.iter_facts()},
             {pair: _squash(features, pair_weights) for pair, features in self.iter_pairs()},
         )
@@ -204,7 +195,7 @@ def list_likely_facts(items: Sequence[Item], kept: Sequence[Item], count: int) -
         [ReadItem(item, reader.read(item.block)) for item in items],
         [reader.read(item.block) for item in kept],
     )
-    chances = counts.estimate().facts
+    chances, _ = counts.estimate()
     best = nsmallest(count, chances, key=lambda fact: (-chances[fact], fact))
     return [
         LikelyFact(fact, items[counts.last[fact]].position)

@@ -24,6 +24,7 @@ from pydantic_ai.settings import ModelSettings
 
 from ....domain.errors import SummarizerFailedError
 from ....domain.session_events import Usage
+from ....domain.summaries.summarizer import Draft
 from ..model_catalog import compute_call_cost
 from . import prompts
 from .model_access import translate_model_error
@@ -39,15 +40,6 @@ MAX_TOKEN_CHARACTERS = 16
 """Characters per token of a limit, beyond which a server is ignoring the limit."""
 
 
-@dataclass(frozen=True, slots=True)
-class ModelReply:
-    text: str
-    model: str
-    usage: Usage | None
-    cost_usd: float | None
-    was_truncated: bool
-
-
 @dataclass
 class ModelCalls:
     """The requests of one summary, with limited concurrency."""
@@ -59,7 +51,8 @@ class ModelCalls:
     at_once: asyncio.Semaphore
     settings: Mapping[str, Any] = field(default_factory=dict)
     priced: PriceCall | None = None
-    replies: list[ModelReply] = field(default_factory=list)
+    replies: list[Draft] = field(default_factory=list)
+    """The answers so far, with what each took."""
 
     async def ask(self, prompt: str, most: int, system: str = prompts.NOTES_SYSTEM_PROMPT) -> str:
         """Return the answer to a prompt, in at most that many tokens."""
@@ -127,7 +120,7 @@ class ModelCalls:
             "was_truncated": any(reply.was_truncated for reply in replies),
         }
 
-    def _make_reply(self, response: ModelResponse) -> ModelReply:
+    def _make_reply(self, response: ModelResponse) -> Draft:
         if response.finish_reason == "content_filter":
             raise SummarizerFailedError(f"{self.name} refused to sum this up")
         if response.finish_reason == "error" or _is_cut_short(response):
@@ -143,7 +136,7 @@ class ModelCalls:
         usage = _read_usage(response)
         model = response.model_name or self.model.model_name
         cost_usd = None if usage is None else (self.priced or compute_call_cost)(model, usage)
-        return ModelReply(text, model, usage, cost_usd, was_truncated)
+        return Draft(text, model=model, usage=usage, cost_usd=cost_usd, was_truncated=was_truncated)
 
 
 def _count_characters(event: ModelResponseStreamEvent) -> int:

@@ -190,7 +190,8 @@ class _SessionBatch:
 
     def _append(self, step: Append) -> None:
         try:
-            self._append_block(self._locate(step.block))
+            self._locate(step.block)
+            self._append_block(step.block)
         except (OrphanToolResultError, DuplicateToolCallError) as error:
             # Blocks that cannot be in a view are kept as notes, so nothing is lost.
             origin = step.block.origin or Origin(format="")
@@ -200,13 +201,16 @@ class _SessionBatch:
             refused = origin.model_copy(update={"refused": str(error)})
             self.session.append(Block.note(kept, name=str(step.block.kind), origin=refused))
 
-    def _locate(self, block: AnyBlock) -> AnyBlock:
-        """Return the block with the place of its line in the kept source."""
+    def _locate(self, block: AnyBlock) -> None:
+        """Note in the block's origin where its line is in the kept source.
+
+        The reader has just made the origin, and nothing else holds it yet; a copy of it, and of
+        each of its blocks, would take a tenth of an import.
+        """
         origin, keeper = block.origin, self.batch.keeper
-        if origin is None or keeper is None or not (found := keeper.find_line(origin.line)):
-            return block
-        located = origin.model_copy(update=found._asdict())
-        return block.model_copy(update={"origin": located})
+        if origin and keeper and (found := keeper.find_line(origin.line)):
+            object.__setattr__(origin, "segment", found.segment)
+            object.__setattr__(origin, "span", found.span)
 
     def _answer_or_refuse(self, step: SourceProblem) -> None:
         """Append a result whose call is in another file, or keep it raw."""

@@ -13,13 +13,7 @@ from cutbank.domain.errors import RejectedSummaryError
 from cutbank.domain.item import Item
 from cutbank.domain.ranges import Ranges
 from cutbank.domain.summaries.extractive import ExtractiveSummarizer
-from cutbank.domain.summaries.gate import (
-    LATIN_SCRIPT,
-    SIZE_TOLERANCE,
-    check_draft,
-    find_dominant_script,
-    is_latin,
-)
+from cutbank.domain.summaries.gate import SIZE_TOLERANCE, check_draft
 from cutbank.domain.summaries.summarizer import ALWAYS_SMALL_TOKENS, Draft, Material
 
 USER_TEXTS = ["Fix the  parser,\nplease: it says “line 3...” and stops.", "Never push to main!"]
@@ -224,11 +218,3 @@ HARMLESS = ["plain words", "`<tool_call>` is markup", '- User: "<tool_call>" (#2
 def test_markup_counts_in_whichever_line_it_stands_but_not_between_fences(lines: list[str]) -> None:
     assert (rule_of("\n".join(lines)) == "tool-calling") == (BARE in lines)
     assert rule_of("\n".join(["```", *lines, "```"])) != "tool-calling"
-
-
-@given(
-    st.text(st.characters(codec="utf-8"), max_size=80), st.sampled_from(["", "й" * 40, "日" * 14])
-)
-def test_no_other_script_is_ever_overlooked(text: str, more: str) -> None:
-    assert not is_latin(text + more) or find_dominant_script(text + more) in {None, LATIN_SCRIPT}
-    assert not (more and is_latin(text + more))

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cutbank import Block, Ranges
-from cutbank.domain.summaries.clean_text import add_handles
+from cutbank.domain.summaries.clean_text import add_handles, shorten_inside, shorten_line
 from cutbank.domain.summaries.earlier_summary import read_earlier_lines
 from cutbank.domain.summaries.layout import SummaryLine, SummarySection
 from cutbank.domain.summaries.page import SummaryPage
@@ -55,6 +55,20 @@ def test_a_line_keeps_its_handles_in_any_room(line: SummaryLine, room: int) -> N
     written = line.write_within(room)
 
     assert written.endswith(tail)
+
+
+def test_a_shortened_line_has_whole_words_only_where_words_are_apart() -> None:
+    path = "src/" + "deep/" * 20 + "file.py"
+    rows = {
+        ("look at " + path, 60): "look at…",
+        (path, 60): "…",
+        ("请修复解析器" * 20, 10): "请修复解析器请修复…",
+        ("fix the parser", 8): "fix the…",
+    }
+
+    assert {key: shorten_line(*key) for key in rows} == rows
+    for text in (f"{path} is wrong. Please fix {path} now.", "请修复解析器" * 30):
+        assert all(len(shorten_inside(text, room)) <= room for room in range(40, 180))
 
 
 HANDLES = st.sets(st.integers(1, 30), min_size=1, max_size=6).map(Ranges.of)
