@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
 from itertools import accumulate
-from typing import Any, TypeVar, overload
+from typing import Any, TypeVar, cast, overload
 
 from .compaction_events import CompactBoundary, Summary, Trigger, Trim
 from .counting.token_calibration import CONTENT_KINDS, ContentKind, TokenCalibration
@@ -105,6 +105,14 @@ class Window:
     only grows at its end. No plan may depend on them."""
     evicted: Sequence[Item] = ()
     """Blocks that left earlier, for policies that still count them; a store leaves this empty."""
+
+    def find_once(self, key: Hashable, find: Callable[[], _T]) -> _T:
+        """Return what `find` finds in these items, found once for them."""
+        items, found = self.memo.get(key, (None, None))
+        if items is not self.items:
+            found = find()
+            self.memo[key] = self.items, found
+        return cast(_T, found)
 
     @cached_property
     def cut_start(self) -> int:

@@ -11,7 +11,6 @@ from ...domain.policies.catalog import (
     POLICIES,
     build_with_preset,
     find_alias,
-    make_unknown_policy_error,
 )
 from ...domain.policies.contract import find_shape_faults
 from ...domain.policies.policy import Policy
@@ -56,7 +55,8 @@ def find_policy_class(name: str) -> type[Policy]:
     for brought in list_unusable():
         if brought.entry == name:
             raise InvalidSettingError(f"{brought}")
-    raise make_unknown_policy_error(name, list_policies(), *map(str, list_unusable()))
+    known = f"there is no policy {name!r}; there are {', '.join(list_policy_names())}"
+    raise InvalidSettingError("; ".join([known, *map(str, list_unusable())]))
 
 
 def list_policies() -> Mapping[str, type[Policy]]:

@@ -50,19 +50,6 @@ def find_original(policy_class: type[Policy], preset: str) -> type[Policy]:
     return ORIGINALS.get((policy_class, preset), policy_class)
 
 
-def make_unknown_policy_error(
-    name: str, policies: Mapping[str, type[Policy]], *more: str
-) -> InvalidSettingError:
-    """Return the error that lists the known policies, followed by `more` hints."""
-    known = ", ".join(map(_join_names, policies.values()))
-    return InvalidSettingError("; ".join([f"there is no policy {name!r}; there is {known}", *more]))
-
-
 def find_alias(policy: Policy | type[Policy]) -> str | None:
     """Return the name of the program that a policy copies, if any."""
     return getattr(policy, "alias", None)
-
-
-def _join_names(policy: type[Policy]) -> str:
-    alias = find_alias(policy)
-    return f"{policy.name} ({alias})" if alias else policy.name

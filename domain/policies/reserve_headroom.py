@@ -89,24 +89,26 @@ class ReserveHeadroom:
     def fires(self, window: Window) -> bool:
         """Check whether the reserve is in use; never if no limit is known."""
         room, used = self.find_room(window), window.used_tokens
+        if room <= 0:
+            return False
+        reserve = self.find_headroom(window.limit).reserve
         # The request's tokens can only raise the threshold, and take time to find.
-        is_near = room > 0 and used > room - self.find_headroom(window.limit).reserve
-        return is_near and used > self._compute_threshold(window)
+        return used > room - reserve and used > self._compute_threshold(window, room, reserve)
 
     @property
     def fires_by_tokens(self) -> bool:
         """True, although a large system prompt raises the threshold a little."""
         return self.answer_tokens is not None
 
-    def _compute_threshold(self, window: Window) -> int:
+    def _compute_threshold(self, window: Window, room: int, reserve: int) -> int:
         """Return the most tokens in use that do not fire.
 
         A default reserve is at most three quarters of what the request leaves.
         """
-        room, request = self.find_room(window), window.request_tokens
-        threshold = room - self.find_headroom(window.limit).reserve
+        threshold = room - reserve
         if self.reserve_tokens is not None:
             return threshold
+        request = window.request_tokens
         return max(threshold, request + (room - request) // 4)
 
     # Where
@@ -116,7 +118,7 @@ class ReserveHeadroom:
         if trigger is Trigger.THRESHOLD and not self.fires(window):
             return None
         reserve, keep = headroom = self.find_headroom(window.limit)
-        free, most = self._count_free_tokens(window), 0
+        free, most = self._count_free_tokens(window, reserve), 0
         if free:
             # A quarter is for what comes next.
             most = window.request_tokens + window.held_tokens + free * 3 // 4
@@ -152,15 +154,15 @@ class ReserveHeadroom:
             template=form,
         )
 
-    def _count_free_tokens(self, window: Window) -> int:
+    def _count_free_tokens(self, window: Window, reserve: int) -> int:
         """Return the tokens below the threshold without the request and pinned blocks."""
         if not self.fits_room or window.limit <= 0:
             return 0
-        floor = window.request_tokens + window.held_tokens
-        below = self._compute_threshold(window) - floor
+        room, floor = self.find_room(window), window.request_tokens + window.held_tokens
+        below = self._compute_threshold(window, room, reserve) - floor
         if self.reserve_tokens is not None and below > 0:
             return below
-        return max(below, (self.find_room(window) - floor) // 2, 0)
+        return max(below, (room - floor) // 2, 0)
 
     def walk_back(self, window: Window, keep: int) -> ReserveWalk:
         """Return where the document's walk ends, legal or not."""

@@ -88,21 +88,16 @@ class RollingTimeline:
         return window.used_tokens
 
     def measure_usage(self, window: Window) -> TimelineUsage:
-        overhead = max(0, window.used_tokens - window.running[-1])
-        return self.make_usage(window, window.used_tokens, overhead, window.running, window.running)
-
-    def make_usage(
-        self,
-        window: Window,
-        total: int,
-        overhead: int,
-        running: Sequence[int],
-        running_for_keep: Sequence[int],
-    ) -> TimelineUsage:
+        total, overhead, running, running_for_keep = self.measure(window)
         # Without a known limit, the tokens in use serve as one.
         room = max(1, (window.limit if window.limit > 0 else total) - overhead)
         share = max(1, int(room * self.keeps))
         return TimelineUsage(total, room, share, running, running_for_keep)
+
+    def measure(self, window: Window) -> tuple[int, int, Sequence[int], Sequence[int]]:
+        """Return the tokens in use, those apart from blocks, and both prefix sums of the usage."""
+        used, running = window.used_tokens, window.running
+        return used, max(0, used - running[-1]), running, running
 
     # Where
 

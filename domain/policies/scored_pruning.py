@@ -102,7 +102,7 @@ class ScoredPruning:
         level = self.measure_level(window)
         if window.trigger is Trigger.THRESHOLD and not self._is_due(window, level):
             return None
-        weighed, target = self.weigh(window.items), self.compute_target(level)
+        weighed, target = self.weigh_window(window), self.compute_target(level)
         if window.trigger is Trigger.OVERFLOW:
             # The real limit is unknown, but the whole view exceeds it.
             target = min(target, level.tokens - 1)
@@ -119,6 +119,9 @@ class ScoredPruning:
             newest = f"protected_turns is {self.protected_turns}"
             reason += f"; but all blocks are new, pinned or open, and stay ({newest})"
         return Plan(cut=None, reason=reason, summary_tokens=0, drops=drops)
+
+    def weigh_window(self, window: Window) -> WeighedMessages:
+        return self.weigh(window.items)
 
     def weigh(self, items: Iterable[Item]) -> WeighedMessages:
         messages = group_messages(tuple(items))

@@ -72,7 +72,7 @@ def is_reader(name: str, policy: Policy) -> bool:
 
 def fresh(window: Window) -> list[Window]:
     """Windows of which no policy knows anything yet, their prefix sums made."""
-    windows = [replace(window) for _ in range(5)]
+    windows = [replace(window, memo={}) for _ in range(5)]
     for one in windows:
         assert one.running
         assert one.tokens

@@ -34,10 +34,19 @@ class GoatAsShipped(PreserveZone):
 
     def count_message_tokens(self, window: Window) -> int:
         """Return the tokens of all messages; the summary counts as one."""
-        items, standing = window.items, 0
+        standing = 0
         if window.summary is not None:
             standing = GOAT_ESTIMATOR.count_text(window.summary.text) + GOAT_ESTIMATOR.extra_tokens
-        return standing + sum(_count_tokens(items[a:b]) for a, b in iter_message_spans_back(items))
+        return standing + sum(tokens for _, tokens in self._measure_messages(window))
+
+    def _measure_messages(self, window: Window) -> list[tuple[int, int]]:
+        """Return the start and the tokens of each message, the newest first."""
+
+        def measure() -> list[tuple[int, int]]:
+            spans = iter_message_spans_back(window.items)
+            return [(start, _count_tokens(window.items[start:end])) for start, end in spans]
+
+        return window.find_once(type(self).__name__, measure)
 
     def find_split(self, window: Window) -> int:
         """Return the index of the first item to keep; the newest message always stays."""
@@ -48,11 +57,14 @@ class GoatAsShipped(PreserveZone):
         return step_back(items, split)
 
     def find_exceeding_item(self, window: Window) -> int | None:
-        zone, items = self.compute_preserve_budget(window.limit), window.open_to_cut
-        for start, end in iter_message_spans_back(items):
-            zone -= _count_tokens(items[start:end])
+        zone = self.compute_preserve_budget(window.limit)
+        carried = len(window.items) - len(window.open_to_cut)
+        for start, tokens in self._measure_messages(window):
+            zone -= tokens
+            if start < carried:
+                break
             if zone < 0:
-                return start
+                return start - carried
         return None
 
     def fit_head(self, text: str, most: int) -> int | None:

@@ -11,7 +11,7 @@ from ...counting.estimators import KDCUBE_ESTIMATOR
 from ...item import Item
 from ...window import Window
 from ..policy import quirk
-from ..rolling_timeline import RollingTimeline, TimelineUsage
+from ..rolling_timeline import RollingTimeline
 
 _COUNT = KDCUBE_ESTIMATOR.count_text
 
@@ -23,26 +23,16 @@ class KdcubeAsShipped(RollingTimeline):
     preset: str = quirk("as_shipped")
 
     def count_in_use(self, window: Window) -> int:
-        return self._count_total(window, sum_running(window)[-1])
+        return _count_total(window, sum_running(window)[-1])
 
-    def measure_usage(self, window: Window) -> TimelineUsage:
+    def measure(self, window: Window) -> tuple[int, int, Sequence[int], Sequence[int]]:
         running, items = sum_running(window), window.open_to_cut
         counted = (
             after - before if self.is_message(item.block) else 0
             for item, (before, after) in zip(items, pairwise(running), strict=True)
         )
         messages = tuple(accumulate(counted, initial=0))
-        total = self._count_total(window, running[-1])
-        return self.make_usage(window, total, count_overhead(window), running, messages)
-
-    def _count_total(self, window: Window, blocks: int) -> int:
-        """Return the tokens of all that is sent, and of what was evicted and is in memory."""
-        # Items before the kept window were carried along: pins and open calls.
-        carried = window.items if window.boundary else ()
-        carried = [item for item in carried if item.place < window.cut_start]
-        standing = _COUNT(window.summary.text) if window.summary else 0
-        held = sum(iter_sizes([*carried, *window.evicted]))
-        return count_overhead(window) + standing + blocks + held
+        return _count_total(window, running[-1]), count_overhead(window), running, messages
 
     def find_next_cut(self, items: Sequence[Item], start: int) -> int | None:
         rest = range(start, len(items))
@@ -59,6 +49,16 @@ class KdcubeAsShipped(RollingTimeline):
             if kdcube_timeline.is_turn_start(items[index].block):
                 return index
         return None
+
+
+def _count_total(window: Window, blocks: int) -> int:
+    """Return the tokens of all that is sent, and of what was evicted and is in memory."""
+    # Items before the kept window were carried along: pins and open calls.
+    carried = window.items if window.boundary else ()
+    carried = [item for item in carried if item.place < window.cut_start]
+    standing = _COUNT(window.summary.text) if window.summary else 0
+    held = sum(iter_sizes([*carried, *window.evicted]))
+    return count_overhead(window) + standing + blocks + held
 
 
 def count_overhead(window: Window) -> int:

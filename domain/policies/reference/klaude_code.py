@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from ...counting.estimators import KLAUDE_ESTIMATOR
 from ...item import Item
-from ...messages import Message, Role, find_role, group_messages
+from ...messages import Message, Role, find_role, group_messages, iter_message_spans_back
 from ...window import Window
 from ..policy import quirk
 from ..reserve_headroom import ReserveHeadroom, ReserveWalk, skip_results
@@ -95,11 +95,11 @@ def list_kept_messages(window: Window) -> tuple[Message, ...]:
 
 
 def sum_tokens(messages: Sequence[Message]) -> int:
-    return sum(map(_count_tokens, messages))
+    return sum([_count_tokens(message.items) for message in messages])
 
 
-def _count_tokens(message: Message) -> int:
-    return KLAUDE_ESTIMATOR.count_message([item.block for item in message.items])
+def _count_tokens(message: Sequence[Item]) -> int:
+    return KLAUDE_ESTIMATOR.count_message([item.block for item in message])
 
 
 def _is_only_summary_before(window: Window) -> bool:
@@ -112,16 +112,20 @@ def _is_only_summary_before(window: Window) -> bool:
 
 
 def _walk_messages(items: Sequence[Item], keep: int) -> tuple[int | None, int | None]:
-    """Return the message that reaches the budget by itself, and where the walk ends."""
+    """Return the message that reaches the budget by itself, and where the walk ends.
+
+    Reads no more messages than are kept.
+    """
     held, oversized, is_reached = 0, None, False
-    for message in reversed(group_messages(items)):
-        if not is_reached:
-            tokens = _count_tokens(message)
+    for start, end in iter_message_spans_back(items):
+        role = find_role(items[start])
+        if role is not None and not is_reached:
+            tokens = _count_tokens(items[start:end])
             held += tokens
             is_reached = held >= keep
-            oversized = message.start if is_reached and tokens >= keep else None
-        if is_reached and message.role is not Role.TOOL_RESULT:
-            return oversized, message.start
+            oversized = start if is_reached and tokens >= keep else None
+        if is_reached and role not in {None, Role.TOOL_RESULT}:
+            return oversized, start
     return oversized, None
 
 

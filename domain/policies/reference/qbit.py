@@ -24,7 +24,11 @@ class QbitAsShipped(ScoredPruning):
         return LevelMarks(usual.warning, usual.alert, critical=1.0, is_past=True)
 
     def count_in_use(self, window: Window) -> int:
-        return self.weigh(window.items).total
+        return self.weigh_window(window).total
+
+    def weigh_window(self, window: Window) -> WeighedMessages:
+        """Weigh the messages once, to say whether they are too many and then which leave."""
+        return window.find_once(type(self).__name__, lambda: self.weigh(window.items))
 
     def count_tokens(self, message: Message) -> int:
         return QBIT_ESTIMATOR.count_message([item.block for item in message.items])

@@ -43,7 +43,7 @@ WRONG = {
     "no version 7": "view talk --at main@7; diff long --from main@7",
     "neutral, anthropic": "view talk --as xml",
     "'talk#' names no view: write [LINEAGE]": "view talk --at talk#",
-    "no policy 'basalt'; there is rolling-timeline (": "compact long --policy basalt",
+    "no policy 'basalt'; there are rolling-timeline, ": "compact long --policy basalt",
     "no preset @basalt; it has @as_shipped": "compact long --policy tunacode@basalt",
     "there is no policy ''": "compact long --policy @later",
     "KEY=VALUE": "compact talk --set keep_tokens; replay long --policy pi --set keep_tokens",
