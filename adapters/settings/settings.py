@@ -168,19 +168,10 @@ class MaintenanceSettings(FileSection):
 
     enabled: bool = section_setting(True, "keep the storage in order where a worker runs")
     every: float = section_setting(
-        24.0, "how often bodies and tables are looked after", unit="hours", least=0.1
-    )
-    rest: float = section_setting(
-        60.0,
-        "how long the log must be unchanged before a maintenance job runs",
-        unit="seconds",
-        least=0,
+        24.0, "how often content is recompressed", unit="hours", least=0.1
     )
     cold_after: float | None = section_setting(
         7.0, "when content is recompressed; none is never", unit="days", least=0
-    )
-    checkpoint_every: float = section_setting(
-        1.0, "how often a write-ahead log is cut off", unit="hours", least=0.1
     )
     backup_folder: str | None = section_setting(
         None, "the folder for backups, which must exist; none makes no backups"

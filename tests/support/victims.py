@@ -168,7 +168,7 @@ def steps(what: str, address: str, number: int, *words: str) -> None:
 def does_chores(store: cutbank.SessionStore, backups: Path) -> None:
     """All chores, a year from now, so that everything is cold; say what was done."""
     now = store.events.clock() + timedelta(days=365)
-    settings = MaintenanceSettings(rest=0.0, backup_folder=str(backups), backup_keep=2)
+    settings = MaintenanceSettings(backup_folder=str(backups), backup_keep=2)
     store.events.clock = lambda: now
     recompression.MAX_BATCH_BYTES = 1  # each body by itself
     for report in Maintenance(store, settings).run_due(now):

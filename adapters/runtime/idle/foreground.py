@@ -212,12 +212,14 @@ def run_once(
 
 def _run_due(worker: IdleWorker, signals: StopSignals) -> bool:
     """Do what is due; return False if a signal interrupted it."""
-    begun = -1
-    while worker.running_attempts or worker.begun > begun:
-        begun = worker.begun
+    is_over = False
+    while not is_over:
+        begun, was_busy = worker.begun, bool(worker.running_attempts)
         worker.look()
         if worker.running_attempts and signals.wait(_LOOK_INTERVAL_S):
             return False
+        # The last look finds nothing due and nothing running, and so begins the maintenance.
+        is_over = not was_busy and worker.begun == begun
     while not worker.wait(_MAINTENANCE_PAUSE_S):
         if signals.wait(0):
             return False

@@ -69,7 +69,7 @@ def get_idle_status(store: SessionStore, *, last: int = 10) -> IdleStatus:
     with translate_storage_errors(store.name):
         now = read_store_time(store.events)
     store.read_models.catch_up(search=False)
-    chores = Maintenance(store).read_status()
+    chores = [asdict(chore) for chore in Maintenance(store).read_status()]
     rules, limit = store.settings.idle.make_rules(), store.settings.compaction.limit or 0
     return read_idle_status(store.read_models, rules, now, last, chores, limit=limit)
 

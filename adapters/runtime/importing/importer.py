@@ -125,7 +125,7 @@ def import_files(
 def _count_processes(store: SessionStore, files: int, size: int, jobs: int | None) -> int:
     """Return how many processes import; 1 means only this one."""
     opening = store.context.opening
-    if files < 2 or jobs == 1 or opening is None or store.events.recorder.database_task is None:
+    if files < 2 or jobs == 1 or opening is None or store.events.recorder.is_in_memory:
         return 1  # only this process has its database in memory
     if jobs is not None:
         return min(jobs, files)

@@ -15,18 +15,20 @@ from ...storage.event_log.storage_errors import translate_storage_errors
 from ...storage.sqlite import sqlite_schema
 from ...storage.sqlite.database_file import find_database_path
 from ..sessions.session_store import SessionStore
-from .maintenance_task import TaskResult
 
 UNFINISHED = ".unfinished"
 _MOMENT = "%Y%m%dT%H%M%SZ"
 _NOT_FOR_NAMES = re.compile(r"[^A-Za-z0-9_.-]+")
 
 
-def rotate_backups(store: SessionStore, folder: Path, keep: int) -> TaskResult:
-    """Make a backup, and remove the oldest; also what a killed process left unfinished."""
+def rotate_backups(store: SessionStore, folder: Path, keep: int) -> str:
+    """Make a backup, and remove the oldest; return a remark.
+
+    What a killed process left unfinished is removed as well.
+    """
     newest = store.events.recorder.max_notification_id()
     if not newest:
-        return TaskResult(note="the log is empty")
+        return "the log is empty"
     try:
         prefix = _make_prefix(store)
         for name in find_own_files(_list_files(folder), prefix, is_unfinished=True):
@@ -34,7 +36,7 @@ def rotate_backups(store: SessionStore, folder: Path, keep: int) -> TaskResult:
         made = _make_backup(store, folder, prefix, newest)
         for name in list_superfluous(_list_files(folder), prefix, made.name, keep):
             (folder / name).unlink(missing_ok=True)
-        return TaskResult(note=f"{made.name}, {made.stat().st_size:,} bytes")
+        return f"{made.name}, {made.stat().st_size:,} bytes"
     except OSError as error:
         raise StorageError(
             f"no backup can be kept in {folder}: {error.strerror or error}; "

@@ -1,9 +1,9 @@
-"""Defines maintenance tasks, the stored record of each, and their reports."""
+"""Defines the stored record of a maintenance task, and what is told of the task."""
 
 import json
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from enum import StrEnum
 
 from pydantic import TypeAdapter, ValidationError
@@ -17,15 +17,6 @@ class TaskOutcome(StrEnum):
     STOPPED = "stopped"
     """Stopped for other work; the next run continues there."""
     FAILED = "failed"
-
-
-@dataclass(frozen=True, slots=True)
-class TaskResult:
-    saved: int = 0
-    is_whole: bool = True
-    """Whether nothing is left to do for now."""
-    note: str | None = None
-    position: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +36,13 @@ class TaskRecord:
     position: int = 0
     """The log notification up to which it is done, for a task that reads the log."""
 
+    @property
+    def took_s(self) -> float | None:
+        """How long the last run took; None if there was none."""
+        if self.began_at is None or self.ended_at is None:
+            return None
+        return (self.ended_at - self.began_at).total_seconds()
+
     def to_json(self) -> str:
         known = {name: value for name, value in asdict(self).items() if value}
         return json.dumps(known, default=datetime.isoformat)
@@ -57,51 +55,24 @@ class TaskRecord:
         except ValidationError:
             return cls()
 
-    def note_result(
-        self, result: TaskResult, began_at: datetime, ended_at: datetime
-    ) -> "TaskRecord":
-        """Return the record after a run that did not fail."""
-        stopped = "stopped for something better; it goes on later"
-        return TaskRecord(
-            began_at=began_at,
-            ended_at=ended_at,
-            outcome=TaskOutcome.DONE if result.is_whole else TaskOutcome.STOPPED,
-            reason=result.note if result.is_whole else stopped,
-            saved=result.saved,
-            saved_in_all=self.saved_in_all + result.saved,
-            position=result.position or self.position,
-        )
-
 
 _RECORD = TypeAdapter(TaskRecord)
 """Ignores the fields that a newer version may have written."""
 
 
 @dataclass(frozen=True, slots=True)
-class MaintenanceTask:
-    """A recurring task; each of its steps is atomic, even if the process is killed."""
+class TaskStatus:
+    """What `idle --status` says of a task, and a run of it reports."""
 
-    name: str
-    interval: timedelta
-    run: Callable[[TaskRecord, ShouldContinue], TaskResult]
-    """Gets the newest record, and stops between two steps once it should not continue."""
-    machine: str = ""
-    """The machine that the task is for, if each one has its own."""
-
-    @property
-    def record_name(self) -> str:
-        """The name of its record, which is stored in the log."""
-        return f"{self.name} {self.machine}".rstrip()
-
-
-@dataclass(frozen=True, slots=True)
-class TaskReport:
     chore: str
-    outcome: TaskOutcome
-    began_at: datetime
-    took_s: float
-    next_at: datetime
-    saved: int = 0
-    """In bytes."""
-    reason: str | None = None
+    last_run: datetime | None
+    took_s: float | None
+    outcome: TaskOutcome | None
+    reason: str | None
     """One line: for a failure the thing, the fault and the remedy."""
+    saved: int
+    """The bytes freed by the last run."""
+    saved_in_all: int
+    failures: int
+    next_at: datetime | None
+    """None if it never ran, and is due now."""

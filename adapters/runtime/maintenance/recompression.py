@@ -8,7 +8,7 @@ from typing import Any
 from ...storage.event_log.event_mapper import decompress_any, load_json, matches_keyed_hash
 from ...storage.event_log.event_store import EventStore
 from ...storage.event_log.stored_row import LogNotification, RecompressedBody
-from .maintenance_task import ShouldContinue, TaskRecord, TaskResult
+from .maintenance_task import ShouldContinue, TaskOutcome, TaskRecord
 
 TASK_NAME = "bodies"
 _PAGE_EVENTS = 200
@@ -39,11 +39,11 @@ class Recompression:
         self._damaged = self._saved = self._passed = 0
         self._waiting: list[RecompressedBody] = []
 
-    def run(self, record: TaskRecord, go_on: ShouldContinue) -> TaskResult:
-        is_whole, position = True, record.position
+    def run(self, record: TaskRecord, go_on: ShouldContinue) -> TaskRecord:
+        outcome, reason, position = TaskOutcome.DONE, None, record.position
         for event, state in self._read_cold_events(record.position):
             if (state.get("bodies") or event.id % _PAGE_EVENTS == 0) and not go_on():
-                is_whole = False
+                outcome, reason = TaskOutcome.STOPPED, "stopped for other work; it goes on later"
                 break
             self._recompress(event, state)
             position = event.id
@@ -53,8 +53,15 @@ class Recompression:
                 self._store_batch(record, position)
         if self._passed:
             self._store_batch(record, position)
-        note = f"left alone, since damaged: {self._damaged}; run cutbank verify"
-        return TaskResult(self._saved, is_whole, note if self._damaged else None, position)
+        if self._damaged and outcome is TaskOutcome.DONE:
+            reason = f"left alone, since damaged: {self._damaged}; run cutbank verify"
+        return TaskRecord(
+            outcome=outcome,
+            reason=reason,
+            saved=self._saved,
+            saved_in_all=record.saved_in_all + self._saved,
+            position=position,
+        )
 
     def _read_cold_events(self, after: int) -> Iterator[tuple[LogNotification, dict[str, Any]]]:
         """Yield events and their states, up to the first that is not cold."""

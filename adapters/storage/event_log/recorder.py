@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, suppress
 from datetime import datetime
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from eventsourcing.persistence import ListenNotifySubscription
 
@@ -35,23 +35,14 @@ RunStatement = Callable[[str, Sequence[Any]], int]
 """Runs a statement, in which `?` marks a parameter, and returns how many rows it changed."""
 
 
-class DatabaseTaskResult(NamedTuple):
-    """The result of a database task: bytes freed on disk, and a remark."""
-
-    saved: int = 0
-    note: str | None = None
-
-
 class Recorder(LogReader):
     """One database's log. Its errors are eventsourcing's PersistenceErrors, or sqlite3's.
 
     Maintenance never changes an event.
     """
 
-    @property
-    @abstractmethod
-    def database_task(self) -> str | None:
-        """The task that this database needs: `checkpoint`, `statistics`; None in memory."""
+    is_in_memory = False
+    """Whether there is nothing to maintain, and no other process can open the log."""
 
     def __init__(self, datastore: LogDatastore) -> None:
         super().__init__(datastore)
@@ -124,9 +115,6 @@ class Recorder(LogReader):
 
         The lock ends with its process.
         """
-
-    @abstractmethod
-    def run_database_task(self) -> DatabaseTaskResult: ...
 
     @abstractmethod
     def change_records(self) -> AbstractContextManager[RunStatement]:

@@ -11,9 +11,9 @@ from eventsourcing.persistence import IntegrityError, OperationalError
 
 from ..event_log.addresses import PostgresAddress
 from ..event_log.log_tables import EVENTS, TABLES, TableRows
-from ..event_log.recorder import TASK_TABLE, DatabaseTaskResult, Recorder, RunStatement
+from ..event_log.recorder import TASK_TABLE, Recorder, RunStatement
 from ..event_log.stored_row import LogNotification
-from .backup_file import COPIED_TABLES, copy_to_file
+from .backup_file import copy_to_file
 from .log_tail import LogTail
 from .postgres_datastore import (
     ConnectionLostError,
@@ -52,7 +52,6 @@ class PostgresRecorder(Recorder):
 
     BODY_SIZE = "pg_column_size(content)"
     FIND_RECORDS = "SELECT to_regclass('chores') IS NOT NULL"
-    database_task = "statistics"
     datastore: PostgresLogDatastore
 
     def __init__(self, datastore: PostgresLogDatastore) -> None:
@@ -166,17 +165,6 @@ class PostgresRecorder(Recorder):
                     connection.execute(mark_parameters(statement), values).rowcount
                 )
             )
-
-    def run_database_task(self) -> DatabaseTaskResult:
-        """Update the planner's statistics; other sessions need not wait.
-
-        Autovacuum does the rest: events never change, and old versions of recompressed bodies go
-        in its next round.
-        """
-        with self.datastore.get_connection() as connection:
-            for table in COPIED_TABLES:
-                connection.execute(f"ANALYZE {table}".encode())
-        return DatabaseTaskResult()
 
     def reopen_in_child(self) -> None:
         super().reopen_in_child()

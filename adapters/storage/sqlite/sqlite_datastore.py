@@ -34,6 +34,7 @@ from .wal_mode import (
     refuse_no_database,
 )
 
+MAX_WAL_BYTES = 16_000_000
 LOCK_TIMEOUT_SECONDS = 30.0
 """How long to wait for another process's transaction."""
 
@@ -168,6 +169,8 @@ class SQLiteLogDatastore:
         try:
             writer.execute(f"PRAGMA synchronous = {self.synchronous}")
             writer.execute("PRAGMA foreign_keys = ON")
+            # A long reader makes the write-ahead log grow; it is cut down once it is copied.
+            writer.execute(f"PRAGMA journal_size_limit = {MAX_WAL_BYTES}")
             if self.path is not None:
                 enable_wal(writer, LOCK_TIMEOUT_SECONDS)
                 writer.set_authorizer(_make_format_guard(ref(self), sqlite_schema.SCHEMA_VERSION))

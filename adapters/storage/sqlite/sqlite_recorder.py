@@ -11,13 +11,13 @@ from uuid import UUID
 from eventsourcing.persistence import IntegrityError
 
 from ..event_log.log_tables import EVENTS, TABLES, TableRows
-from ..event_log.recorder import TASK_TABLE, DatabaseTaskResult, Recorder, RunStatement
+from ..event_log.recorder import TASK_TABLE, Recorder, RunStatement
 from ..event_log.storage_errors import translate_storage_errors
 from ..private_files import make_file
 from .database_file import check_and_save_identity, find_database_path, refuse_damaged
 from .sqlite_datastore import LOCK_TIMEOUT_SECONDS, SQLiteLogDatastore
 from .sqlite_schema import is_current_schema
-from .wal_mode import get_wal_size, has_wal_mode, refuse_foreign_wal
+from .wal_mode import refuse_foreign_wal
 
 _INSERTS = {
     name: f"INSERT INTO {name} ({', '.join(table.columns)})"  # noqa: S608 - our names
@@ -135,6 +135,7 @@ class SQLiteRecorder(Recorder):
 
     def __init__(self, datastore: SQLiteLogDatastore) -> None:
         super().__init__(datastore)
+        self.is_in_memory = datastore.path is None
         self.group_commit = GroupCommit(datastore)
 
     def insert_rows(self, rows: TableRows) -> Sequence[int]:
@@ -169,10 +170,6 @@ class SQLiteRecorder(Recorder):
     def backup(self, target: Path) -> None:
         self.datastore.backup(target)
 
-    @property
-    def database_task(self) -> str | None:
-        return "checkpoint" if self.datastore.path else None
-
     @contextmanager
     def try_lock(self) -> Iterator[bool]:
         """Try to lock the maintenance by an empty file, which has SQLite's own locks."""
@@ -195,38 +192,9 @@ class SQLiteRecorder(Recorder):
             writer.execute(TASK_TABLE)
             yield lambda statement, values: writer.execute(statement, values).rowcount
 
-    def run_database_task(self) -> DatabaseTaskResult:
-        """Copy the write-ahead log into the file, and truncate it if no process reads it.
-
-        A file at rest has none. After truncating, it writes a little: a copy of a file in WAL mode
-        with an empty log would look as if it had lost its newest events.
-        """
-        connection, path = self.datastore.reader, self.datastore.path
-        if path is None or not has_wal_mode(connection):
-            return DatabaseTaskResult(note="no process writes to it")
-        return truncate_wal(connection, path)
-
     def reopen_in_child(self) -> None:
         super().reopen_in_child()
         self.group_commit.waiting.clear()
-
-
-def truncate_wal(connection: sqlite3.Connection, path: Path) -> DatabaseTaskResult:
-    """Checkpoint without blocking others; skip the truncation if another process is reading."""
-    before = get_wal_size(path)
-    _, pages, written = connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
-    if written < pages:
-        return DatabaseTaskResult(
-            note=f"a reader holds on to {pages - written} of its {pages} pages"
-        )
-    connection.execute("PRAGMA busy_timeout = 0")
-    try:
-        (is_busy, *_) = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
-    finally:
-        connection.execute(f"PRAGMA busy_timeout = {LOCK_TIMEOUT_SECONDS * 1_000:.0f}")
-    return DatabaseTaskResult(
-        max(0, before - get_wal_size(path)), "another process reads or writes" if is_busy else None
-    )
 
 
 def adopt_copy(name: str) -> None:

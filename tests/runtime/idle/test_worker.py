@@ -12,7 +12,7 @@ from cutbank.adapters.runtime.idle.attempt import IdleAttempt
 from cutbank.adapters.runtime.idle.due_sessions import DueSessionIndex
 from cutbank.adapters.runtime.idle.notices import NoticeKind
 from cutbank.adapters.runtime.maintenance.maintenance import Maintenance
-from cutbank.adapters.runtime.maintenance.maintenance_task import TaskOutcome, TaskReport
+from cutbank.adapters.runtime.maintenance.maintenance_task import TaskOutcome, TaskStatus
 from cutbank.domain.compaction_events import Summary
 from cutbank.domain.idle_rules import QuietHours
 
@@ -104,12 +104,12 @@ class Sweeping(Maintenance):
     def find_next_time(self) -> datetime:
         return self.due
 
-    def run_due(self, now: datetime, go_on: Callable[[], bool] = lambda: True) -> list[TaskReport]:
+    def run_due(self, now: datetime, go_on: Callable[[], bool] = lambda: True) -> list[TaskStatus]:
         self.swept.append(go_on())
         self.due = now + timedelta(days=1)
         return [
-            TaskReport("sweep", TaskOutcome.DONE, now, took_s=1.0, next_at=self.due),
-            TaskReport("mend", TaskOutcome.FAILED, now, 1.0, self.due, reason="no thread"),
+            TaskStatus("sweep", now, 1.0, TaskOutcome.DONE, None, 0, 0, 0, self.due),
+            TaskStatus("mend", now, 1.0, TaskOutcome.FAILED, "no thread", 0, 0, 1, self.due),
         ]
 
 

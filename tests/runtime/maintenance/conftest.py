@@ -11,7 +11,7 @@ from databases import asked
 
 from cutbank import Block, MaintenanceSettings, SessionStore, StoredSession
 from cutbank.adapters.runtime.maintenance.maintenance import Maintenance
-from cutbank.adapters.runtime.maintenance.maintenance_task import TaskOutcome, TaskReport
+from cutbank.adapters.runtime.maintenance.maintenance_task import TaskOutcome, TaskStatus
 from cutbank.adapters.storage.event_log.recorder import Recorder
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -35,7 +35,7 @@ def tell(store: SessionStore, first: int, last: int) -> None:
         session.append(Block.user(text_of(number)))
 
 
-def of(name: str, reports: list[TaskReport]) -> TaskReport:
+def of(name: str, reports: list[TaskStatus]) -> TaskStatus:
     """The report of that chore."""
     return next(report for report in reports if report.chore == name)
 
@@ -49,28 +49,24 @@ def sizes(store: SessionStore) -> list[int]:
     return [size for (size,) in asked(store, "SELECT length(content) FROM bodies ORDER BY id")]
 
 
-def outcomes(reports: list[TaskReport]) -> dict[str, TaskOutcome]:
+def outcomes(reports: list[TaskStatus]) -> dict[str, TaskOutcome | None]:
     return {report.chore: report.outcome for report in reports}
 
 
 @dataclass
 class Site:
-    """A store to maintain, with read models, and its clock."""
+    """A store to maintain, and its clock."""
 
     store: SessionStore
     clock: StillClock
-
-    def __post_init__(self) -> None:
-        assert self.store.read_models.position == 0  # the file is there
 
     @property
     def session(self) -> StoredSession:
         return self.store.session("a session")
 
     def make(self, **settings: Any) -> Maintenance:
-        """Chores of the store by these settings; nobody has to rest unless a test says so."""
-        known = MaintenanceSettings.model_validate({"rest": 0.0} | settings)
-        return Maintenance(self.store, known)
+        """Chores of the store by these settings."""
+        return Maintenance(self.store, MaintenanceSettings.model_validate(settings))
 
     def say(self, words: str = "words") -> None:
         self.session.append(Block.user(words))
@@ -85,7 +81,7 @@ class Site:
     def storage(self) -> Recorder:
         return self.store.events.recorder
 
-    def run_due(self) -> list[TaskReport]:
+    def run_due(self) -> list[TaskStatus]:
         return self.make().run_due(self.clock.now)
 
 

@@ -70,7 +70,7 @@ def test_two_logs_may_share_a_folder(tmp_path: Path, clock: StillClock, folder: 
     with cutbank.open(paths[0], clock=clock) as store:
         tell(store, 0, 1)
     shutil.copy(*paths)
-    known = MaintenanceSettings(rest=0.0, backup_folder=str(folder), backup_keep=2)
+    known = MaintenanceSettings(backup_folder=str(folder), backup_keep=2)
 
     for _ in range(4):
         for path in paths:

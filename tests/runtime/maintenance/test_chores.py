@@ -2,7 +2,6 @@
 
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any
 
 import pytest
 from clock import StillClock
@@ -10,37 +9,42 @@ from databases import each_database
 from sqlite_behind import sqlite_recorder
 
 import cutbank
-from cutbank import Block, MaintenanceSettings, verify
+from cutbank import MaintenanceSettings, verify
 from cutbank.adapters.runtime.maintenance.maintenance import Maintenance
 from cutbank.adapters.runtime.maintenance.maintenance_task import (
     TaskOutcome,
     TaskRecord,
-    TaskResult,
 )
-from cutbank.adapters.runtime.maintenance.read_model_maintenance import ReadModelFile
+from cutbank.adapters.runtime.maintenance.recompression import Recompression
 
 from .conftest import START, Site, of, outcomes, tell
 
 DONE, STOPPED, FAILED = TaskOutcome.DONE, TaskOutcome.STOPPED, TaskOutcome.FAILED
-ALL = {"bodies", "read-models", "checkpoint"}
-BROKEN = {"read-models", "backup"}
+ALL = {"bodies", "backup"}
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> str:
+    folder = tmp_path / "backups"
+    folder.mkdir()
+    return str(folder)
 
 
 def is_past(moment: datetime | None, now: datetime) -> bool:
     return moment is not None and moment <= now
 
 
-def test_each_chore_is_done_when_it_is_due(site: Site) -> None:
+def test_each_chore_is_done_when_it_is_due(site: Site, folder: str) -> None:
     site.say()
     site.clock.advance(minutes=1)
-    chores = site.make(every=24.0, checkpoint_every=1.0)
+    chores = site.make(every=24.0, backup_every=1.0, backup_folder=folder)
     assert is_past(chores.find_next_time(), site.clock.now)
 
     assert outcomes(chores.run_due(site.clock.now)) == dict.fromkeys(ALL, DONE)
 
     assert chores.find_next_time() == site.clock.now + timedelta(hours=1)
     assert chores.run_due(site.clock.advance(minutes=59)) == []
-    assert outcomes(chores.run_due(site.clock.advance(minutes=1))) == {"checkpoint": DONE}
+    assert outcomes(chores.run_due(site.clock.advance(minutes=1))) == {"backup": DONE}
     assert outcomes(chores.run_due(site.clock.advance(hours=23))) == dict.fromkeys(ALL, DONE)
 
 
@@ -49,19 +53,17 @@ def test_what_was_done_and_what_it_saved_is_known_to_every_process(
 ) -> None:
     site.tell(0, 3)
     made = site.make()
-    assert {(status["last_run"], status["next_at"]) for status in made.read_status()} == {
-        (None, None)
-    }
+    assert {(status.last_run, status.next_at) for status in made.read_status()} == {(None, None)}
     (report, *_) = made.run_due(site.clock.advance(days=8))
     site.clock.advance(hours=2)
 
     (status, *_) = made.read_status()
-    assert (status["chore"], status["outcome"], status["failures"]) == ("bodies", DONE, 0)
-    assert status["last_run"] == START + timedelta(days=8)
-    assert status["next_at"] == report.next_at == START + timedelta(days=9)
-    assert status["saved"] == status["saved_in_all"] == report.saved > 0
+    assert (status.chore, status.outcome, status.failures) == ("bodies", DONE, 0)
+    assert status.last_run == START + timedelta(days=8)
+    assert status.next_at == report.next_at == START + timedelta(days=9)
+    assert status.saved == status.saved_in_all == report.saved > 0
     with cutbank.open(database, clock=site.clock) as other:
-        others = Maintenance(other, MaintenanceSettings(rest=0.0))
+        others = Maintenance(other, MaintenanceSettings())
         assert others.find_next_time() == made.find_next_time()
         assert others.read_status() == made.read_status()
 
@@ -108,82 +110,17 @@ def test_a_record_that_is_lost_means_only_that_it_is_done_again(site: Site) -> N
 
 
 def test_a_clock_that_was_wrong_neither_doubles_the_work_nor_ends_it(site: Site) -> None:
-    chores = site.make(checkpoint_every=24.0)
+    chores = site.make()
     site.tell(0, 1)
     chores.run_due(site.clock.advance(hours=1))
     assert chores.run_due(site.clock.advance(hours=-1)) == []  # elsewhere it is an hour earlier
     assert chores.run_due(site.clock.advance(hours=24)) == []
-    assert set(outcomes(chores.run_due(site.clock.advance(hours=1)))) == ALL
+    assert set(outcomes(chores.run_due(site.clock.advance(hours=1)))) == {"bodies"}
 
     chores.run_due(site.clock.advance(days=365))
     site.clock.advance(days=-360)  # what was done in a time to come is done again
     assert is_past(chores.find_next_time(), site.clock.now)
     assert DONE in outcomes(chores.run_due(site.clock.now)).values()
-
-
-def test_chores_wait_until_nobody_has_written_for_a_while(site: Site) -> None:
-    chores = site.make(rest=60.0)
-    site.say()
-    site.clock.advance(seconds=20)
-
-    assert chores.run_due(site.clock.now) == []
-    assert chores.find_next_time() == START + timedelta(seconds=60)
-    site.say("more words")
-    site.clock.advance(seconds=40)
-    assert chores.run_due(site.clock.now) == []
-    assert chores.find_next_time() == START + timedelta(seconds=80)
-
-    site.clock.advance(seconds=20)
-    assert set(outcomes(chores.run_due(site.clock.now))) == ALL
-
-    site.clock.advance(days=2)
-    site.say("said by a clock that was ahead")
-    site.clock.advance(days=-1)
-    assert set(outcomes(chores.run_due(site.clock.now))) == ALL
-
-
-def test_a_chore_waits_for_writers_no_longer_than_its_interval(site: Site) -> None:
-    chores = site.make(rest=60.0, every=2.0, checkpoint_every=1.0)
-    done = []
-
-    for _ in range(13):
-        site.say()
-        done.append(set(outcomes(chores.run_due(site.clock.now))))
-        site.clock.advance(minutes=10)
-
-    assert done[:6] == [set()] * 6
-    assert done[6] == {"checkpoint"}
-    assert done[7:12] == [set()] * 5
-    assert done[12] >= ALL - {"checkpoint"}
-
-
-def test_a_run_ends_when_somebody_begins_to_write_and_goes_on_later(
-    site: Site, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    site.tell(0, 30)
-    site.clock.advance(days=8)
-    before = site.sizes()
-    chores = site.make()
-    storage, selected = type(site.storage), []
-    select = storage.select_stored_body
-
-    def interrupted(self: Any, subject: str, digest: bytes) -> Any:
-        selected.append(digest)
-        if len(selected) == 10:
-            site.store.session("another").append(Block.user("words"))
-        return select(self, subject, digest)
-
-    monkeypatch.setattr(storage, "select_stored_body", interrupted)
-
-    (report, *_) = chores.run_due(site.clock.now)
-
-    assert (report.chore, report.outcome, len(selected)) == ("bodies", STOPPED, 10)
-    smaller = [now < then for now, then in zip(site.sizes(), before, strict=True)]
-    assert smaller == [True] * 10 + [False] * 20
-
-    (report, *_) = chores.run_due(site.clock.advance(minutes=5))
-
-    assert (report.chore, report.outcome, len(selected)) == ("bodies", DONE, 30)
 
 
 def test_a_run_ends_when_there_is_something_better_to_do(site: Site) -> None:
@@ -197,7 +134,7 @@ def test_a_run_ends_when_there_is_something_better_to_do(site: Site) -> None:
 
     assert (report.chore, report.outcome) == ("bodies", STOPPED)
     assert report.next_at == site.clock.now + timedelta(minutes=1)
-    assert chores.run_due(site.clock.now + timedelta(seconds=59)) != []  # the others
+    assert chores.run_due(site.clock.now + timedelta(seconds=59)) == []
     (report, *_) = chores.run_due(site.clock.advance(minutes=1))
     assert (report.chore, report.outcome) == ("bodies", DONE)
     assert max(site.sizes()) < 1_000
@@ -225,14 +162,14 @@ def test_a_failure_is_one_line_and_is_tried_again_ever_later(
     folder = tmp_path / "backups"
     chores = site.make(backup_folder=str(folder))
 
-    def broken(*_: object) -> TaskResult:
+    def broken(*_: object) -> TaskRecord:
         raise MemoryError("of\nall things")
 
     with monkeypatch.context() as patch:
-        patch.setattr(ReadModelFile, "maintain", broken)
+        patch.setattr(Recompression, "run", broken)
         reports = chores.run_due(site.clock.now)
-    assert outcomes(reports) == dict.fromkeys(ALL, DONE) | dict.fromkeys(BROKEN, FAILED)
-    assert of("read-models", reports).reason == r"MemoryError('of\nall things')"
+    assert outcomes(reports) == dict.fromkeys(ALL, FAILED)
+    assert of("bodies", reports).reason == r"MemoryError('of\nall things')"
     assert of("backup", reports).reason == (
         f"no backup can be kept in {folder}: No such file or directory; "
         "check the folder, or set maintenance.backup_folder"
@@ -245,7 +182,7 @@ def test_a_failure_is_one_line_and_is_tried_again_ever_later(
     folder.mkdir()
     site.clock.advance(hours=6)
     assert outcomes(chores.run_due(site.clock.now))["backup"] is DONE
-    assert [one["failures"] for one in chores.read_status()] == [0] * 4
+    assert [one.failures for one in chores.read_status()] == [0] * 2
 
 
 def test_a_log_that_cannot_grow_is_told_and_nothing_is_lost(site: Site) -> None:
@@ -254,16 +191,16 @@ def test_a_log_that_cannot_grow_is_told_and_nothing_is_lost(site: Site) -> None:
     writer = sqlite_recorder(site.store).datastore.writer
     pages = writer.execute("PRAGMA page_count").fetchone()[0]
     writer.execute(f"PRAGMA max_page_count = {pages}")
-    chores = site.make(cold_after=None)
+    chores = site.make()
 
-    reports = chores.run_due(site.clock.now)
+    (report,) = chores.run_due(site.clock.now)
 
-    assert outcomes(reports) == {"read-models": FAILED, "checkpoint": FAILED}
-    assert "the disk is full: free some space" in str(of("checkpoint", reports).reason)
-    assert of("checkpoint", reports).next_at == site.clock.now + timedelta(minutes=15)
+    assert report.outcome is FAILED
+    assert "the disk is full: free some space" in str(report.reason)
+    assert report.next_at == site.clock.now + timedelta(minutes=15)
     assert chores.find_next_time() == site.clock.now + timedelta(minutes=15)
     assert chores.run_due(site.clock.now) == []
     assert verify(site.store).violations == []
 
     writer.execute("PRAGMA max_page_count = 1000000")
-    assert outcomes(chores.run_due(site.clock.advance(minutes=15)))["checkpoint"] is DONE
+    assert outcomes(chores.run_due(site.clock.advance(minutes=15))) == {"bodies": DONE}

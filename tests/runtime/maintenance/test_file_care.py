@@ -9,8 +9,6 @@ import zstandard
 from clock import StillClock
 from databases import asked, connected_to, each_database
 from faulty import closing, texts
-from read_model_rows import rows_of
-from sqlite_behind import sqlite_recorder
 
 import cutbank
 from cutbank import Block, MaintenanceSettings, SessionStore, verify
@@ -19,7 +17,7 @@ from cutbank.adapters.runtime.maintenance.maintenance import Maintenance
 from cutbank.adapters.runtime.maintenance.maintenance_task import TaskOutcome
 from cutbank.adapters.storage.event_log.event_mapper import ZstdCompressor
 
-from .conftest import Site, of, sizes, tell, text_of
+from .conftest import Site, sizes, tell, text_of
 
 Change = Callable[[str], None]
 DONE = TaskOutcome.DONE
@@ -163,7 +161,7 @@ def test_what_begins_like_a_frame_and_what_is_compressed_already_are_packed_agai
         before = sizes(store)
         clock.advance(days=8)
 
-        settings = MaintenanceSettings(rest=0.0)
+        settings = MaintenanceSettings()
         (report, *_) = Maintenance(store, settings).run_due(clock.now)
 
         assert report.saved > 0
@@ -185,143 +183,15 @@ def test_an_event_of_a_time_to_come_does_not_hold_up_those_after_it(site: Site) 
     assert [size < 1_000 for size in site.sizes()] == [True] * 4 + [False] * 2
 
 
-def test_the_write_ahead_log_is_cut_off(site: Site, database: str) -> None:
-    site.tell(0, 100)
-    log = Path(f"{database}-wal")
-    before = log.stat().st_size
-    assert before > 1_000_000
-
-    report = of("checkpoint", site.make(cold_after=None).run_due(site.clock.now))
-
-    assert (report.outcome, report.reason) == (DONE, None)
-    assert report.saved > 1_000_000
-    # A copy with an empty log beside it would look as if it had lost its newest events.
-    assert 0 < log.stat().st_size < 50_000
-    assert texts(site.session) == [text_of(number) for number in range(100)]
-
-
-def test_a_checkpoint_waits_for_no_reader(site: Site, database: str) -> None:
-    site.tell(0, 10)
-    chores = site.make(cold_after=None)
-    with closing(Path(database)) as reader:
-        reader.execute("BEGIN")
-        reader.execute("SELECT count(*) FROM stored_events").fetchone()
-        site.tell(10, 100)
-
-        report = of("checkpoint", chores.run_due(site.clock.now))
-
-        assert (report.outcome, report.saved) == (DONE, 0)
-        assert str(report.reason).startswith("a reader holds on to ")
-        assert reader.execute("SELECT count(*) FROM bodies").fetchone() == (10,)
-        reader.execute("COMMIT")
-    assert of("checkpoint", chores.run_due(site.clock.advance(hours=1))).saved > 1_000_000
-
-
-def test_a_checkpoint_waits_for_no_writer(site: Site, database: str) -> None:
-    site.tell(0, 100)
-    with closing(Path(database)) as writer:
-        writer.execute("BEGIN IMMEDIATE")
-
-        said: list[str] = []
-        sqlite_recorder(site.store).datastore.reader.set_trace_callback(said.append)
-        assert site.storage.run_database_task() == (0, "another process reads or writes")
-
-    last = said.index("PRAGMA wal_checkpoint(TRUNCATE)")
-    assert [line for line in said[:last] if "busy_timeout" in line][-1].endswith("= 0")
-    # And this thread waits for others as before.
-    assert asked(site.store, "PRAGMA busy_timeout") == [(30_000,)]
-
-
 def test_a_store_that_did_chores_leaves_one_file_behind(
     database: str, clock: StillClock, tmp_path: Path
 ) -> None:
     with cutbank.open(database, clock=clock) as store:
         tell(store, 0, 3)
-        Maintenance(store, MaintenanceSettings(rest=0.0)).run_due(clock.advance(days=8))
+        Maintenance(store, MaintenanceSettings()).run_due(clock.advance(days=8))
 
     left = sorted(file.name for file in tmp_path.iterdir())
     assert left == ["test.db", "test.db-chores"]
     assert (tmp_path / "test.db-chores").stat().st_size == 0
     with cutbank.open(database) as store:
         assert verify(store).violations == []
-
-
-@pytest.mark.parametrize("engine", ["postgres"])
-def test_the_planner_of_a_server_learns_what_the_tables_hold(site: Site) -> None:
-    site.tell(0, 3)
-
-    report = of("statistics", site.run_due())
-
-    assert report.outcome is DONE
-    known = asked(
-        site.store,
-        "SELECT count(DISTINCT tablename) FROM pg_stats WHERE schemaname = current_schema()"
-        " AND tablename IN ('stored_events', 'bodies', 'streams')",
-    )
-    assert known == [(3,)]
-
-
-def pieces(store: SessionStore) -> int:
-    """Of how many pieces the index of words is made."""
-    return int(
-        store.read_models.file.fetch_rows("SELECT count(DISTINCT segid) FROM blocks_fts_idx")[0][0]
-    )
-
-
-@pytest.fixture
-def indexed(site: Site) -> Site:
-    """A site whose index of words is of many pieces."""
-    for number in range(12):
-        site.tell(number, number + 1)
-        site.store.read_models.catch_up()
-    return site
-
-
-def test_the_index_of_words_is_merged_and_finds_the_same(indexed: Site) -> None:
-    site = indexed
-    before, rows = pieces(site.store), rows_of(site.store.read_models)
-    found = site.store.search("said")
-    assert before >= 8
-
-    report = of("read-models", site.run_due())
-
-    assert report.outcome is DONE
-    assert pieces(site.store) < before / 2
-    assert site.store.search("said") == found
-    after = rows_of(site.store.read_models)
-    assert {name: after[name] for name in rows} == rows
-    assert after.keys() - rows.keys() == {"sqlite_stat1", "sqlite_stat4"} & after.keys()
-    (integrity,) = site.store.read_models.file.fetch_rows("PRAGMA integrity_check")
-    assert integrity == ("ok",)
-
-
-def test_merging_stops_between_two_steps(indexed: Site) -> None:
-    site = indexed
-    answers = iter([True] * 3)  # before the chore, and before its first step
-
-    report = of("read-models", site.make().run_due(site.clock.now, lambda: next(answers, False)))
-
-    assert report.outcome is TaskOutcome.STOPPED
-    assert of("read-models", site.run_due()).outcome is DONE
-
-
-def test_where_there_are_no_read_models_none_are_made_and_other_files_are_left_alone(
-    database: str, tmp_path: Path, clock: StillClock
-) -> None:
-    path = tmp_path / "test.read.db"
-    with closing(path) as connection:
-        connection.execute("CREATE TABLE mine (a)")
-    for content in (path.read_bytes(), b"", b"no database at all " * 99, None):
-        if content is None:
-            path.unlink()
-        else:
-            path.write_bytes(content)
-        with cutbank.open(database, clock=clock) as store:
-            tell(store, 0, 1)
-            chores = Maintenance(store, MaintenanceSettings(rest=0.0))
-            reports = chores.run_due(clock.advance(days=1))
-            statuses = chores.read_status()
-
-        assert "read-models" not in {report.chore for report in reports}
-        assert "read-models" not in {status["chore"] for status in statuses}
-        assert (path.read_bytes() if path.exists() else None) == content

@@ -57,6 +57,16 @@ def test_a_long_tree_of_dead_branches_is_read_in_time(tell: Tell) -> None:
     assert len(tell(talk).of(Rewind)) == 2_999
 
 
+def test_a_result_that_comes_after_the_next_message_takes_nothing_back(tell: Tell) -> None:
+    talk = Talk()
+    talk.user("go")
+    call = talk.calls("m1", "t1")
+    talk.says("m2", text("meanwhile"))
+    talk.result("t1", "late", parentUuid=call)
+
+    assert tell(talk).of(Rewind) == []
+
+
 def test_a_resumed_file_is_one_session_under_the_name_of_the_file(tell: Tell) -> None:
     talk = Talk()
     talk.user("go", sessionId="99999999-2222-3333-4444-555555555555")
