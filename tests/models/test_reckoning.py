@@ -23,6 +23,7 @@ from cutbank.domain.counting.token_calibration import FRAME_TOKENS, ContentKind
 from cutbank.domain.session_events import Usage
 from cutbank.domain.summaries.summarizer import Draft, Material
 from cutbank.domain.window import Plan, Window
+from cutbank.projections.context_usage import CallSample, ContextUsageTracker
 from cutbank.projections.history_view import HistoryView
 
 SEALED = Native(provider="anthropic", item='{"signature": "' + "s" * 2_000 + '"}')
@@ -343,3 +344,21 @@ def test_who_reads_anew_knows_what_who_followed_knows(store: SessionStore, seed:
             case _:
                 pass
         assert window(session).used_tokens > 0
+
+
+def test_a_block_that_is_taken_back_before_a_call_is_reported_was_seen_by_it(
+    session: StoredSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    samples = list[CallSample]()
+    monkeypatch.setattr(ContextUsageTracker, "add_sample", lambda _, lap: samples.append(lap))
+    first = session.append(Block.user(words(1_000))).last
+    call(session, 1_000)
+    session.append(Block.assistant(words(500)))
+    seen = session.view()
+
+    session.retract(first)
+    call(session, 1_500, view=seen)
+    session.view()
+
+    assert samples[-1].call.position == seen.coordinate.position
+    assert not any(sample.retracted_entries for sample in samples)
