@@ -28,7 +28,6 @@ from ..command_line.printing import (
     format_count,
     format_handles,
     format_shares,
-    format_value,
     list_fields,
     pick,
     print_fields,
@@ -99,7 +98,9 @@ def compact(
     heading = f"{found.key}: {what}, by {outcome.policy}"
     fields = [*list_outcome_fields(outcome)] if is_good else []
     fields += list_explanation_fields(explanation) if explanation else ()
-    fields += [("price", format_value(pricing_to_json(pricing)))] if pricing else []
+    if pricing:
+        figures = list_fields(pricing_to_json(pricing))
+        fields += [("price", ""), *((f"  {label}", text) for label, text in figures)]
     return Answer(
         document,
         heading if is_good else f"{found.key} was not compacted: {outcome.reason}",
@@ -257,7 +258,8 @@ def list_outcome_fields(outcome: CompactionOutcome) -> Iterator[tuple[str, str]]
 
 def list_explanation_fields(explanation: Explanation) -> Iterator[tuple[str, str]]:
     shares = {name: format_shares(getattr(explanation, name)) for name in ("leaves", "stays")}
-    return list_fields(explanation_to_json(explanation) | shares)
+    told = explanation_to_json(explanation) | shares | {"stands_in": None}
+    return list_fields(told)  # the summarizers say what stands in
 
 
 def describe_repair(repair: Repair) -> str:
