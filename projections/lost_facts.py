@@ -104,7 +104,7 @@ class SessionText(SessionReading):
 
     @cached_property
     def carried_keys(self) -> Mapping[int, frozenset[str]]:
-        return dict(zip(self.positions, self.carried, strict=True))
+        return dict(zip(self.positions, self.row_keys, strict=True))
 
     def _map_spellings(self, text: str) -> Mapping[str, str]:
         spelled: dict[str, str] = {}

@@ -156,7 +156,7 @@ def _iter_fact_counts(
             key
             for index in range(reading.count_rows_seen(boundary.call))
             if index >= cut or rows[index].kind is RowKind.SYSTEM
-            for key in reading.carried[index]
+            for key in reading.row_keys[index]
         }
         yield {key: count for key, count in counts.items() if key not in kept}
 

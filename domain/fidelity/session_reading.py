@@ -47,7 +47,7 @@ class SessionReading:
         """Returns the content of a summary, each of which is read many times."""
 
     @cached_property
-    def carried(self) -> Sequence[frozenset[str]]:
+    def row_keys(self) -> Sequence[frozenset[str]]:
         """The keys that each row carries."""
         return [self.find_carried_keys(row.text) for row in self.rows.rows]
 
@@ -55,7 +55,7 @@ class SessionReading:
     def places(self) -> Mapping[str, Sequence[int]]:
         """The indices of the rows that carry each key, ascending."""
         places: dict[str, list[int]] = {}
-        for index, keys in enumerate(self.carried):
+        for index, keys in enumerate(self.row_keys):
             for key in keys:
                 if (known := places.get(key)) is None:
                     places[key] = [index]
@@ -76,7 +76,7 @@ class SessionReading:
         return {
             index: self.words.find_facts(read_agent_text(row))
             for index, row in enumerate(self.rows.rows)
-            if row.kind in AGENT_KINDS and self.carried[index]
+            if row.kind in AGENT_KINDS and self.row_keys[index]
         }
 
     @cached_property
@@ -86,7 +86,7 @@ class SessionReading:
 
     @cached_property
     def system_keys(self) -> frozenset[str]:
-        rows = zip(self.rows.rows, self.carried, strict=True)
+        rows = zip(self.rows.rows, self.row_keys, strict=True)
         return frozenset(key for row, keys in rows if row.kind is RowKind.SYSTEM for key in keys)
 
     @cached_property
@@ -98,7 +98,7 @@ class SessionReading:
         """The facts that carry each key along with others, each once."""
         first: dict[tuple[str, AnchorKind], int] = {}
         for index, row in enumerate(self.rows.rows):
-            if row.kind is not RowKind.SYSTEM and self.carried[index]:
+            if row.kind is not RowKind.SYSTEM and self.row_keys[index]:
                 for spelled in self.find_facts(row.text).items():
                     first.setdefault(spelled, index)
         carriers: dict[str, list[CarrierFact]] = {}

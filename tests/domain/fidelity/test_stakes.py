@@ -80,7 +80,7 @@ def test_what_is_at_stake_is_always_what_the_definition_says(cut: Cut) -> None:
             for key in reading.facts_by_agent[index].keys() - known:
                 seen = [
                     row
-                    for row, keys in zip(rows, reading.carried, strict=True)
+                    for row, keys in zip(rows, reading.row_keys, strict=True)
                     if key in keys and find_first_call(row) <= call
                 ]
                 hidden = [
