@@ -40,7 +40,7 @@ _STEM_CHARS = 6
 _MIN_CONTEXT_WORDS = 2
 _MIN_ROOM_CHARS = 40
 _FRAME_CHARS = 16
-"""What a line takes besides its words: its mark and its handle."""
+"""What a line takes in addition to its words: its mark and its handle."""
 
 
 class _Candidate(NamedTuple):
