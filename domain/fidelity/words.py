@@ -76,6 +76,7 @@ class WordReader:
         self._telling: set[str] = set()
         self._plain: set[str] = set()
         """The words read so far: those with facts, and the others."""
+        self._texts: dict[str, tuple[set[str], list[LinePiece]]] = {}
         self._parts: dict[str, ParsedLine] = {}
         self._lines: dict[str, ParsedLine] = {}
 
@@ -83,12 +84,16 @@ class WordReader:
 
     def find_carried_keys(self, text: str) -> frozenset[str]:
         """Return the keys that the facts of the text carry."""
-        return frozenset[str]().union(*(piece.carried_keys for piece in self._iter_facts_in(text)))
+        words, lines = self._split_fact_words(text)
+        pieces = (*map(self._pieces.__getitem__, words), *lines)
+        return frozenset[str]().union(*[piece.carried_keys for piece in pieces])
 
     def find_facts(self, text: str) -> dict[str, AnchorKind]:
         """Return the facts written in the text, with their kinds."""
+        words, lines = self._split_fact_words(text)
         found: dict[str, AnchorKind] = {}
-        for piece in self._iter_facts_in(text):
+        # Sorted, because one key may have two kinds and the first counts.
+        for piece in (*map(self._pieces.__getitem__, sorted(words)), *lines):
             for fact in piece.facts:
                 found.setdefault(fact.key, fact.kind)
         return found
@@ -97,19 +102,19 @@ class WordReader:
         """Yield each fact with its place, without the cache."""
         return find_anchors(text, self._roots)
 
-    def _iter_facts_in(self, text: str) -> Iterator[LinePiece]:
-        """Yield the pieces of a text that hold facts, each once."""
-        words, lines = _split_words(text)
-        new = words - self._telling - self._plain
-        telling = {word for word in new if DISTINCTIVE_PATTERN.search(word)}
-        telling = {word for word in telling if self._pieces[word].facts}
-        self._telling |= telling
-        self._plain |= new - telling
-        # Sorted, because one key may have two kinds and the first counts.
-        for word in sorted(words & self._telling):
-            yield self._pieces[word]
-        for line in lines:
-            yield _make_piece(ParsedLine(tuple(scan_piece(line, self._roots)), ()))
+    def _split_fact_words(self, text: str) -> tuple[set[str], list[LinePiece]]:
+        """Return the words of a text that hold facts, and the lines that must be read whole."""
+        known = self._texts.get(text)
+        if known is None:
+            words, lines = _split_words(text)
+            new = words - self._telling
+            new -= self._plain
+            telling = {w for w in filter(DISTINCTIVE_PATTERN.search, new) if self._pieces[w].facts}
+            self._telling |= telling
+            self._plain |= new - telling
+            whole = [ParsedLine(tuple(scan_piece(line, self._roots)), ()) for line in lines]
+            known = self._texts[text] = words & self._telling, list(map(_make_piece, whole))
+        return known
 
     # Lines
 
@@ -161,13 +166,12 @@ class _PieceCache(dict[str, LinePiece]):
         self._roots = longest_first
 
     def __missing__(self, text: str) -> LinePiece:
-        if DISTINCTIVE_PATTERN.search(text):
-            piece = _make_piece(_read_line(text, self._roots))
-        else:
-            words = [word.lower() for word in _WORD.findall(text)]
-            told = tuple([word for word in words if word not in STOP_WORDS])
-            piece = LinePiece((), (), told) if told else _EMPTY_PIECE
-        self[text] = piece
+        facts = _find_facts(text, self._roots) if DISTINCTIVE_PATTERN.search(text) else ()
+        rest = _blank_out(facts, text) if facts else text
+        words = [word.lower() for word in _WORD.findall(rest)]
+        told = tuple([word for word in words if word not in STOP_WORDS])
+        carried = tuple([key for fact in facts for key in list_carried_keys(fact)])
+        piece = self[text] = LinePiece(facts, carried, told) if facts or told else _EMPTY_PIECE
         return piece
 
 
@@ -188,6 +192,8 @@ def _read_line(line: str, longest_first: tuple[str, ...]) -> ParsedLine:
 
 
 def _find_facts(line: str, longest_first: tuple[str, ...]) -> tuple[Anchor, ...]:
+    if len(line) <= MAX_LINE_CHARS:
+        return tuple(scan_piece(line, longest_first))
     parts = split_pieces(line)
     return tuple(fact for start, part in parts for fact in scan_piece(part, longest_first, start))
 
