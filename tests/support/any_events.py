@@ -104,6 +104,8 @@ def values(kind: Any) -> st.SearchStrategy[Any]:
             return values(inside[0])
         case origin if origin is list:
             return st.lists(values(inside[0]), max_size=3)
+        case origin if origin is tuple and inside[-1] is not Ellipsis:
+            return st.tuples(*map(values, inside))
         case origin if origin is tuple:
             return st.lists(values(inside[0]), max_size=3).map(tuple)
         case origin if origin is dict:

@@ -27,8 +27,11 @@ def kept_bytes(store: SessionStore, path: Path, namespace: str = "default") -> b
 def named_lines(session: StoredSession) -> Iterator[tuple[int, bytes]]:
     """Each line number that a block of the session names, with the bytes at its place."""
     select = session.log.events.recorder.select_segment
+    segments: dict[str, bytes] = {}
     for part in make_outgoing(session, lineage="recorded").read_parts():
         origin = part.block.origin if isinstance(part, OutgoingBlock) else None
         if origin and origin.line and origin.segment and origin.span:
-            digest = bytes.fromhex(origin.segment)
-            yield origin.line, decompress_segment(digest, select(digest))[slice(*origin.span)]
+            if origin.segment not in segments:
+                digest = bytes.fromhex(origin.segment)
+                segments[origin.segment] = decompress_segment(digest, select(digest))
+            yield origin.line, segments[origin.segment][slice(*origin.span)]
