@@ -207,7 +207,7 @@ def format_value(value: Any) -> str:
 def list_fields(document: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """Yield the label and the value of each entry of a JSON document that is not empty."""
     for name, value in document.items():
-        is_cost = name.endswith("_usd") and value is not None
+        is_cost = name.endswith("_usd") and isinstance(value, int | float)
         if text := format_usd(value) if is_cost else format_value(value):
             yield name.removesuffix("_usd").replace("_", " "), text
 

@@ -72,8 +72,8 @@ def demo(
             "files": len(reports),
             "errors": sum(len(report.errors) for report in reports),
             "sessions": names,
-            **(_tour_to_json(store, *compacted) if compacted else dict.fromkeys(_TOUR_KEYS)),
         }
+        document |= _tour_to_json(store, *compacted) if compacted else dict.fromkeys(_TOUR_KEYS)
         tokens = sum(session.log.state.tokens for session in sessions)
     document["seconds"] = round(perf_counter() - began, 3)
     if compacted is None:

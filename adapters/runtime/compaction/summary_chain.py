@@ -191,8 +191,8 @@ class SummaryChain:
             cancellation.check()
             if isinstance(summarizer, ExtractiveSummarizer):
                 return summarizer.summarize(material)  # by rules, from the log: nothing to wait for
+            limit_s = max(ends - monotonic(), 0.0)
             try:
-                limit_s = max(ends - monotonic(), 0.0)
                 write = partial(summarizer.summarize, material)
                 return run_in_thread(write, "cutbank-summary", limit_s, cancellation)
             except TimeLimitError as error:

@@ -101,7 +101,7 @@ def _read_session(
 ) -> Iterator[ImportStep]:
     value = line.value
     body: JsonDict = value if isinstance(value, dict) else {}
-    messages: list[Any] = list_messages(dialect, body) if body else value
+    messages = value if isinstance(value, list) else list_messages(dialect, body)
     yield SessionStart(keys.make_key(messages, line))
     conversation = MessageReader(dialect, dialect.name, line, is_on_a_line)
     if body:

@@ -67,7 +67,7 @@ def read_source_messages(outgoing: OutgoingSession, dialect: Dialect) -> Message
         return None
     document = parse_line(source.read_whole().removeprefix(BOM_UTF8).strip()).value
     body: JsonDict = document if isinstance(document, dict) else {}
-    messages = list_messages(dialect, body) if body else document
+    messages = document if isinstance(document, list) else list_messages(dialect, body)
     if not _has_same_request(outgoing, body, messages, dialect):
         return None
     left = [not all(removed.get(number, [False])) for number in range(1, len(messages) + 1)]
