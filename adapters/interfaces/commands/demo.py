@@ -64,7 +64,7 @@ def demo(
         names = list(dict.fromkeys(name for report in reports for name in report.sessions))
         sessions = [store.session(name, namespace=call.namespace, create=False) for name in names]
         compacted, reasons = _compact_largest(sessions)
-        document = {
+        document: dict[str, Any] = {
             "database": store.name,
             "path": str(path),
             "seconds": 0.0,
