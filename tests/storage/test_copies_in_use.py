@@ -34,7 +34,7 @@ def check(store: cutbank.SessionStore) -> int:
     return sum(map(len, said))
 
 
-@pytest.mark.parametrize("times", [30, pytest.param(300, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("times", [100, pytest.param(300, marks=pytest.mark.slow)])
 def test_a_plain_copy_of_what_four_processes_write_is_right_or_refused(
     tmp_path: Path, run: Processes, times: int
 ) -> None:
