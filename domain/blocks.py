@@ -52,7 +52,7 @@ class Origin(Record):
     line: int | None = None
     """The number of its line in the source, or of its entry if the source has no lines."""
     follows: str | None = None
-    """The source's id of the entry before it, from imports of before."""
+    """The source's id of the entry before it, as imports stored it before they kept sources."""
     refused: str | None = None
     """Why the entry could not be interpreted and is kept raw."""
     segment: str | None = None

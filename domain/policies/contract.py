@@ -98,7 +98,7 @@ def _ask_for_plan(policy: Policy, window: Window) -> Plan | str | None:
     except NothingToCompactError as nothing:
         return str(nothing)
     except Exception as error:
-        # It may raise anything, and its author is told of it.
+        # It may raise anything; the report shows its author what.
         why = "it may raise NothingToCompactError"
         raise _FaultError(f"plan raises {_describe_error(error)}; {why}") from error
     if answer is not None and not isinstance(answer, Plan):

@@ -1,4 +1,4 @@
-"""Defines the stored record of a maintenance task, and what is told of the task."""
+"""Defines the stored record of a maintenance task, and its status."""
 
 import json
 from collections.abc import Callable

@@ -38,7 +38,7 @@ class SourceKeeper:
         self._end = 0
 
     def add_line(self, number: int, raw: bytes) -> None:
-        """Keep a line, or more of the last one. Lines that are left out are kept as empty."""
+        """Keep a line, or more of the last one. A line that was left out is kept empty."""
         while len(self._line_starts) < number:
             self._line_starts.append(self._end)
             if len(self._line_starts) < number:

@@ -259,7 +259,7 @@ def merge_with_source(
         if line:
             reached = max(reached, line)
         elif is_added(outgoing, part):
-            # What no block came from was there before the next line that has one.
+            # Lines without blocks stay in front of what was added: they were in the file before it.
             while following and (following.line <= reached or not following.own_blocks):
                 yield following
                 following = next(lines, None)
