@@ -12,7 +12,7 @@ from time import monotonic
 from typing import Any, Protocol
 from weakref import ref
 
-_LOCK_TIMEOUT_S = 5.0
+LOCK_TIMEOUT_S = 5.0
 """How long a fork waits for other threads; what they still hold is not closed in the child."""
 
 
@@ -46,10 +46,11 @@ _held = _Held()
 
 
 def _before() -> None:
-    deadline = monotonic() + _LOCK_TIMEOUT_S
+    deadline = monotonic() + LOCK_TIMEOUT_S
     for owner in _list_owners():
         for lock in owner.locks():
-            if lock.acquire(timeout=max(0.0, deadline - monotonic())):
+            # Owners share some locks, and an acquired one would keep this thread waiting.
+            if lock not in _held.locks and lock.acquire(timeout=max(0.0, deadline - monotonic())):
                 _held.locks.append(lock)
 
 

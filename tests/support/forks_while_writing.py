@@ -17,6 +17,7 @@ from opened_stores import store_of
 import cutbank
 from cutbank import Block, StoredSession
 from cutbank.adapters.storage.postgres.postgres_recorder import PostgresRecorder
+from cutbank.adapters.storage.process_forks import LOCK_TIMEOUT_S
 
 WRITERS = 2
 CHILDREN = 3
@@ -115,7 +116,10 @@ def check_closed_store(database: str) -> None:
         session = store.session("session")
         session.append(Block.user("from the parent"))
         process = get_context("fork").Process(target=child, args=(session, "from a child"))
+        began = monotonic()
         process.start()
+        # A lock that both stores use is waited for once, not until the waiting is given up.
+        assert monotonic() - began < LOCK_TIMEOUT_S
         process.join(WAITED_S)
         process.kill()
         assert process.exitcode == 0

@@ -1,6 +1,6 @@
 """Keeps a log's read models up to date, searches and rebuilds them."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from threading import Event, Thread
 from typing import Self
 
@@ -12,9 +12,9 @@ from ...models.context_limits import resolve_limit
 from ...settings.settings import Settings as UserSettings
 from ..event_log.event_store import EventStore
 from ..event_log.recorder import LogSubscription
+from ..event_log.stored_row import LogNotification
 from .index_feed import IndexFeed
 from .read_model_file import (
-    FeedPosition,
     ReadModelDatabase,
     read_new_events,
     translate_read_model_errors,
@@ -138,8 +138,7 @@ class ReadModels:
             more = self._advance(self._index)
             # Text is slow, so the index catches up between its batches.
             if not more and search:
-                indexed = self.file.read_position(self._index.name).position
-                more = self._advance(self._words, indexed) if indexed else 0
+                more = self._advance(self._words)
             if not more:
                 break
             taken += more
@@ -148,25 +147,30 @@ class ReadModels:
                 progress(done, max(done, len(feeds) * total))
         return taken
 
-    def _advance(self, feed: IndexFeed | SearchFeed, stop: int | None = None) -> int:
+    def _advance(self, feed: IndexFeed | SearchFeed) -> int:
         """Take in one batch; return how many events it had, 0 if there were none."""
-        # Check without a lock first.
-        if read_new_events(self.store, self.file.read_position(feed.name), 1, stop) == []:
+        if self._read_batch(feed, 1) == []:  # without a lock
             return 0
         with self.file.transaction() as db:
             # Read again under the lock: another process may have taken the same events.
-            place = self.file.read_position(feed.name)
-            events = read_new_events(self.store, place, feed.page, stop)
+            events = self._read_batch(feed, feed.page)
             if events is None:
                 self.file.clear(db, f"{self.name} was made of another state of the log")
-                # The index is ahead of the words.
-                stop = stop if feed is self._index else 0
-                events = read_new_events(self.store, FeedPosition(), feed.page, stop)
+                feed = self._index  # which goes ahead of the words
+                events = self._read_batch(feed, feed.page)
             if not events:
                 return 0
             taken = feed.apply(db, events)
             self.file.save_position(feed.name, events[taken - 1])
         return taken
+
+    def _read_batch(
+        self, feed: IndexFeed | SearchFeed, limit: int
+    ) -> Sequence[LogNotification] | None:
+        place = self.file.read_position(feed.name)
+        # Read second: the words of another process never pass the index, but both may go on.
+        stop = self.file.read_position(self._index.name).position if feed is self._words else None
+        return read_new_events(self.store, place, limit, stop)
 
 
 class ReadModelFollower:

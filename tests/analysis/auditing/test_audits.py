@@ -73,7 +73,7 @@ class TheAudit(TheInvariants):
 
 def test_audits_add_up_and_served_calls_are_proved_whatever_is_done() -> None:
     run_state_machine_as_test(
-        TheAudit, settings=settings(max_examples=8, stateful_step_count=30, deadline=None)
+        TheAudit, settings=settings(max_examples=5, stateful_step_count=30, deadline=None)
     )
 
 

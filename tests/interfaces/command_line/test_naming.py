@@ -1,6 +1,7 @@
 """Sessions and blocks are found by what people write for them."""
 
 import pytest
+from clock import Clock
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -23,8 +24,8 @@ NAMES = {
 }
 
 
-def test_a_word_that_means_one_session_is_enough(run: Run, address: str) -> None:
-    with open_store(address) as store:
+def test_a_word_that_means_one_session_is_enough(run: Run, address: str, clock: Clock) -> None:
+    with open_store(address, clock=clock) as store:
         store.session(FIRST, title="Fix the cart").append(Block.user("Why is it wrong?"))
         store.session(f"{FIRST}/agent-77").append(Block.user("Look for vouchers."))
         store.session(SECOND).append(Block.user("Tidy the harbour"))

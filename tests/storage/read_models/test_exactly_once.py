@@ -10,6 +10,7 @@ from read_model_rows import rows_of
 
 import cutbank
 from cutbank import Block
+from cutbank.adapters.storage.read_models.read_model_file import FeedPosition
 from cutbank.adapters.storage.read_models.read_models import ReadModels
 
 from .conftest import Opening, check_whole, talk
@@ -41,6 +42,46 @@ def test_a_process_that_is_killed_while_it_catches_up_leaves_whole_batches(
     check_whole(killed, opening)
     assert killed.rebuild_reason is None
     assert stopped_inside > 0
+
+
+def test_another_that_goes_on_between_two_reads_of_the_positions_empties_nothing(
+    store: cutbank.SessionStore, opening: Opening, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    talk(store, "s", 3)
+    models, other = opening(), opening()
+    models.catch_up()
+    read, looked_up = models.file.read_position, list[str]()
+
+    def read_and_be_overtaken(feed: str) -> FeedPosition:
+        found = read(feed)
+        looked_up.append(feed)
+        if looked_up.count("index") == 2:  # for the words, after the index itself
+            monkeypatch.undo()
+            talk(store, "s", 3, "loam")
+            other.catch_up()
+        return found
+
+    monkeypatch.setattr(models.file, "read_position", read_and_be_overtaken)
+    models.catch_up()
+
+    assert (models.rebuild_reason, other.rebuild_reason) == (None, None)
+    assert models.search("loam")
+    check_whole(models, opening)
+
+
+def test_words_that_are_not_the_logs_are_read_again_with_the_index(
+    store: cutbank.SessionStore, opening: Opening
+) -> None:
+    talk(store, "s", 3)
+    models = opening()
+    models.catch_up()
+    models.file.fetch_rows("UPDATE feeds SET fingerprint = 'another' WHERE name = 'search'")
+
+    found = models.search("silt")
+
+    assert found
+    assert models.rebuild_reason is not None
+    check_whole(models, opening)
 
 
 @each_database

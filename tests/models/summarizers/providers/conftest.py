@@ -1,14 +1,25 @@
 """Each provider's real client in turn, a server for it, and proof that it asked nobody else."""
 
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
+from botocore.loaders import JSONFileLoader
 from loopback.answers import Says, in_turn
 from loopback.asked import SUMMARY, Asked, keys_alone
 from loopback.offline import elsewhere
 from loopback.providers import DIALECTS, Provider
 from loopback.server import loopback
+
+
+@pytest.fixture(scope="session", autouse=True)
+def read_botocore_once() -> Iterator[None]:
+    """Each client of Bedrock's reads the same megabytes of JSON when it is made."""
+    read = cache(JSONFileLoader().load_file)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(JSONFileLoader, "load_file", lambda _, path: read(path))
+        yield
 
 
 @pytest.fixture(params=DIALECTS, ids=str)
