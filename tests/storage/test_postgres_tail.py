@@ -114,7 +114,7 @@ def test_another_program_s_long_transaction_delays_nobody(
     assert seen(recorder) == [1, 3]
 
 
-@pytest.mark.parametrize("times", [150, pytest.param(12_000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("times", [150, pytest.param(6_000, marks=pytest.mark.slow)])
 def test_four_processes_write_and_a_reader_misses_nothing(
     database: str, run: Processes, times: int
 ) -> None:

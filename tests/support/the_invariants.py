@@ -152,7 +152,7 @@ class TheInvariants(RuleBasedStateMachine):
         finally:
             self.store.close()
             self.gone_at_the_end.close()
-            # Hypothesis holds on to its machines; two thousand of them need not hold on to this.
+            # Hypothesis holds on to its machines; hundreds of them need not hold on to this.
             self.models.clear()
             self.rows.clear()
 

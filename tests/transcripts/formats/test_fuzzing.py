@@ -81,7 +81,7 @@ def test_a_wrong_sample_is_imported_and_verified(path: Path, choose: Random) -> 
 @pytest.mark.parametrize(
     "path", [pytest.param(path, id=name_of(path)) for path in [*samples(), *real()]]
 )
-@settings(many, max_examples=30)
+@settings(many, max_examples=20)
 @given(choose=choices)
 def test_a_wrong_transcript_is_read_to_its_end(path: Path, choose: Random) -> None:
     check(path, choose, whole=choose.random() < 0.15)
@@ -128,7 +128,7 @@ def spoilt(path: Path, step: int, *, is_lines: bool) -> Iterator[str]:
 @pytest.mark.skipif(not find_spec("atheris"), reason="there is no atheris for this machine")
 @pytest.mark.parametrize("name", FORMATS)
 def test_the_fuzzer_finds_nothing(name: str, tmp_path: Path) -> None:
-    words = [name, "--minutes", "0.07", "--seed", "1", "--findings", str(tmp_path / "found")]
+    words = [name, "--minutes", "0.03", "--seed", "1", "--findings", str(tmp_path / "found")]
     done = subprocess.run(
         [sys.executable, SCRIPT, *words],
         capture_output=True,
