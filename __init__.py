@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from .adapters.transcripts.reports import FileReport as FileReport
     from .domain.backtest.cell import BacktestResult as BacktestResult
     from .domain.blocks import Block as Block
-    from .domain.blocks import Kind as Kind
+    from .domain.blocks import BlockKind as BlockKind
     from .domain.blocks import Text as Text
     from .domain.blocks import ToolCall as ToolCall
     from .domain.blocks import ToolResult as ToolResult
@@ -88,7 +88,7 @@ if TYPE_CHECKING:
     from .domain.hooks import CompactionEventKind as CompactionEventKind
     from .domain.hooks import HookAnswer as HookAnswer
     from .domain.idle_rules import IdleRules as IdleRules
-    from .domain.item import Item as Item
+    from .domain.item import WindowItem as WindowItem
     from .domain.models import ModelFacts as ModelFacts
     from .domain.models import ModelOverride as ModelOverride
     from .domain.models import Prices as Prices
@@ -153,7 +153,7 @@ _NAMES = {
     "adapters.settings.settings": "MaintenanceSettings Settings",
     "adapters.transcripts.reports": "ExportReport FileReport",
     "domain.backtest.cell": "BacktestResult",
-    "domain.blocks": "Block Kind Text ToolCall ToolResult",
+    "domain.blocks": "Block BlockKind Text ToolCall ToolResult",
     "domain.compaction_events": "Trigger",
     "domain.errors": (
         "BacktestError CacheFileError CompactionCancelledError CompactionVetoedError "
@@ -166,7 +166,7 @@ _NAMES = {
     ),
     "domain.hooks": "CompactionEvent CompactionEventKind HookAnswer",
     "domain.idle_rules": "IdleRules",
-    "domain.item": "Item",
+    "domain.item": "WindowItem",
     "domain.models": "ModelFacts ModelOverride Prices",
     "domain.overflow": "recognize_overflow",
     "domain.compaction_terms": "PinRules",

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypedDict, Unpac
 
 from pydantic import Field, JsonValue, field_serializer, field_validator
 
-from .event import Record
+from .event import StoredValue
 
 
-class Kind(StrEnum):
+class BlockKind(StrEnum):
     USER = "user"
     ASSISTANT = "assistant"
     THINKING = "thinking"
@@ -24,15 +24,15 @@ class Kind(StrEnum):
     TOOL_RESULT = "tool_result"
 
 
-UNSENT_KINDS = frozenset({Kind.ARTIFACT, Kind.NOTE})
+UNSENT_KINDS = frozenset({BlockKind.ARTIFACT, BlockKind.NOTE})
 """Kinds that are kept for people and programs; a model never sees them."""
 
-PROMPT_KINDS = frozenset({Kind.USER, Kind.IMAGE, Kind.DOCUMENT})
+PROMPT_KINDS = frozenset({BlockKind.USER, BlockKind.IMAGE, BlockKind.DOCUMENT})
 
-ASSISTANT_KINDS = frozenset({Kind.ASSISTANT, Kind.THINKING, Kind.TOOL_CALL})
+ASSISTANT_KINDS = frozenset({BlockKind.ASSISTANT, BlockKind.THINKING, BlockKind.TOOL_CALL})
 
 
-class Native(Record):
+class Native(StoredValue):
     """A provider's own item, which must go back to that provider byte for byte or not at all."""
 
     provider: str
@@ -41,7 +41,7 @@ class Native(Record):
     """The item as JSON text, exactly as it was received."""
 
 
-class Origin(Record):
+class Origin(StoredValue):
     """The place in a source from which a block was imported."""
 
     format: str
@@ -61,12 +61,12 @@ class Origin(Record):
     """The first byte of the line in the segment, and the byte after its last one."""
 
 
-class Text(Record):
+class Text(StoredValue):
     type: Literal["text"] = "text"
     text: str
 
 
-class Media(Record):
+class Media(StoredValue):
     """An image or a document: bytes, or an address that the provider can read."""
 
     type: Literal["image", "document"]
@@ -85,7 +85,7 @@ class Media(Record):
         return b64encode(data).decode("ascii")
 
 
-class NativePart(Record):
+class NativePart(StoredValue):
     type: Literal["native"] = "native"
     native: Native
 
@@ -93,7 +93,7 @@ class NativePart(Record):
 ResultPart = Text | Media | NativePart
 
 
-class BlockMetadata(Record):
+class BlockMetadata(StoredValue):
     """The fields that every piece of a turn has."""
 
     message_id: str | None = None
@@ -103,7 +103,7 @@ class BlockMetadata(Record):
 
 
 class Block(BlockMetadata):
-    kind: Kind
+    kind: BlockKind
     text: str = ""
     media: Media | None = None
     """The content of an image, document or artifact."""
@@ -112,18 +112,18 @@ class Block(BlockMetadata):
 
     @field_validator("kind")
     @classmethod
-    def _not_a_tool_kind(cls, kind: Kind) -> Kind:
-        if kind in {Kind.TOOL_CALL, Kind.TOOL_RESULT}:
+    def _not_a_tool_kind(cls, kind: BlockKind) -> BlockKind:
+        if kind in {BlockKind.TOOL_CALL, BlockKind.TOOL_RESULT}:
             raise ValueError(f"a {kind} is a ToolCall or a ToolResult, not a Block")
         return kind
 
     @classmethod
     def user(cls, text: str, **fields: Unpack["BlockFields"]) -> Self:
-        return cls(kind=Kind.USER, text=text, **fields)
+        return cls(kind=BlockKind.USER, text=text, **fields)
 
     @classmethod
     def assistant(cls, text: str, **fields: Unpack["BlockFields"]) -> Self:
-        return cls(kind=Kind.ASSISTANT, text=text, **fields)
+        return cls(kind=BlockKind.ASSISTANT, text=text, **fields)
 
     @classmethod
     def thinking(
@@ -141,7 +141,7 @@ class Block(BlockMetadata):
             item = {"type": "thinking", "thinking": text, "signature": signature}
             native = Native(provider="anthropic", item=json.dumps(item, ensure_ascii=False))
             fields = {**fields, "native": native}
-        return cls(kind=Kind.THINKING, text=text, **fields)
+        return cls(kind=BlockKind.THINKING, text=text, **fields)
 
     @classmethod
     def image(
@@ -157,7 +157,7 @@ class Block(BlockMetadata):
         `mime` is detected for PNG, JPEG, GIF and WebP bytes; give it for others.
         """
         media = _make_media("image", source, mime, fields.get("name"))
-        return cls(kind=Kind.IMAGE, text=text, media=media, **fields)
+        return cls(kind=BlockKind.IMAGE, text=text, media=media, **fields)
 
     @classmethod
     def document(
@@ -173,17 +173,17 @@ class Block(BlockMetadata):
         `mime` is detected for PDF bytes; give it for others.
         """
         media = _make_media("document", source, mime, fields.get("name"))
-        return cls(kind=Kind.DOCUMENT, text=text, media=media, **fields)
+        return cls(kind=BlockKind.DOCUMENT, text=text, media=media, **fields)
 
     @classmethod
     def developer(cls, text: str, **fields: Unpack["BlockFields"]) -> Self:
         """Make a block of instructions or reminders that neither the user nor the model wrote."""
-        return cls(kind=Kind.DEVELOPER, text=text, **fields)
+        return cls(kind=BlockKind.DEVELOPER, text=text, **fields)
 
     @classmethod
     def note(cls, text: str, **fields: Unpack["BlockFields"]) -> Self:
         """Make a block that stays in the log and is never sent to a model."""
-        return cls(kind=Kind.NOTE, text=text, **fields)
+        return cls(kind=BlockKind.NOTE, text=text, **fields)
 
 
 class BlockFields(TypedDict, total=False):
@@ -219,7 +219,7 @@ def _make_media(
 class ToolCall(BlockMetadata):
     """A request to a tool. `arguments` is JSON text, kept as the model wrote it."""
 
-    kind: ClassVar[Kind] = Kind.TOOL_CALL
+    kind: ClassVar[BlockKind] = BlockKind.TOOL_CALL
 
     tool_call_id: str = Field(min_length=1)
     name: str
@@ -263,7 +263,7 @@ class ToolCall(BlockMetadata):
 class ToolResult(BlockMetadata):
     """The answer to a tool call, linked by `tool_call_id`."""
 
-    kind: ClassVar[Kind] = Kind.TOOL_RESULT
+    kind: ClassVar[BlockKind] = BlockKind.TOOL_RESULT
 
     tool_call_id: str = Field(min_length=1)
     content: str | tuple[ResultPart, ...] = ""

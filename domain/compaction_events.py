@@ -5,7 +5,7 @@ from uuid import UUID
 
 from pydantic import Field, JsonValue
 
-from .event import BoundedCount, Event, Record, ReportedAmount
+from .event import BoundedCount, Event, ReportedAmount, StoredValue
 from .ranges import Ranges
 from .session_events import Usage
 
@@ -22,7 +22,7 @@ class Trigger(StrEnum):
         return self in {Trigger.THRESHOLD, Trigger.IDLE}
 
 
-class LineageBase(Record):
+class LineageBase(StoredValue):
     """The lineage, and its version, that another one continues."""
 
     originator_id: UUID
@@ -60,7 +60,7 @@ class CompactionRequested(Event):
     """Whether to serve the boundary immediately; otherwise it is only prepared."""
 
 
-class Trim(Record):
+class Trim(StoredValue):
     """A tool output that the view shows shortened to its first and last characters."""
 
     position: int
@@ -68,21 +68,21 @@ class Trim(Record):
     tail: int = 0
 
 
-class Replacement(Record):
+class Replacement(StoredValue):
     """A hidden block that shows this text in its place."""
 
     position: int
     text: str
 
 
-class SplitTurn(Record):
+class SplitTurn(StoredValue):
     """A cut inside a turn, whose beginning is summarized separately."""
 
     turn: int
     prefix: Ranges
 
 
-class Repair(Record):
+class Repair(StoredValue):
     """A change that the store made to a policy's plan to keep the view legal."""
 
     rule: str
@@ -98,7 +98,7 @@ class Repair(Record):
     """Tool results that are shortened although the policy would have kept them whole."""
 
 
-class RecordedCalibration(Record):
+class RecordedCalibration(StoredValue):
     """The token ratios that calls before a boundary revealed, and the size of the request."""
 
     model: str | None = None
@@ -137,7 +137,7 @@ class CompactBoundary(Event):
     """What the source of an import does not tell, for example because its summary is encrypted."""
 
 
-class Artifact(Record):
+class Artifact(StoredValue):
     """Something that a tool made, as reported by its result at `position`."""
 
     position: int
@@ -150,7 +150,7 @@ class Artifact(Record):
     sources: tuple[str, ...] = ()
 
 
-class MemoryRead(Record):
+class MemoryRead(StoredValue):
     """A call that searched a memory, and what it found."""
 
     position: int
@@ -160,14 +160,14 @@ class MemoryRead(Record):
     paths: tuple[str, ...] = ()
 
 
-class HiddenBlock(Record):
+class HiddenBlock(StoredValue):
     """A block that was hidden, and the text in its place."""
 
     position: int
     replacement: str | None = None
 
 
-class Digest(Record):
+class Digest(StoredValue):
     """The exact inventory of what a boundary hides, derived from events."""
 
     read_files: tuple[str, ...] = ()

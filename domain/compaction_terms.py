@@ -4,10 +4,10 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from math import inf
 
-from .blocks import PROMPT_KINDS, Kind
+from .blocks import PROMPT_KINDS, BlockKind
 from .compaction_events import Trigger
 from .context_limit import DEFAULT_LIMIT, LimitSource
-from .item import Item, group_blocks
+from .item import WindowItem, group_blocks
 from .models import ModelFacts
 from .policies.policy import Policy
 
@@ -21,14 +21,14 @@ class PinRules:
 
     first_prompt: bool = True
     """The user's first request."""
-    kinds: frozenset[Kind] = frozenset({Kind.DEVELOPER})
+    kinds: frozenset[BlockKind] = frozenset({BlockKind.DEVELOPER})
     """Kinds of blocks that are standing instructions."""
     most: float = 0.05
     """The share of the model's context that one such block may take; a larger one is not pinned."""
     most_together: float = 0.15
     """The share that all pinned blocks may take before the rules add no more, oldest first."""
 
-    def apply(self, items: Sequence[Item], limit: int) -> Sequence[Item]:
+    def apply(self, items: Sequence[WindowItem], limit: int) -> Sequence[WindowItem]:
         """Return the items with those that a rule covers marked as pinned; unchanged if none is."""
         room = self.most * limit if limit > 0 else inf
         prompt = _find_first_prompt(items) if self.first_prompt else frozenset()
@@ -54,16 +54,16 @@ class PinRules:
             [replace(item, is_pinned=True) if item.position in new else item for item in items]
         )
 
-    def _is_pinned_by_rule(self, item: Item, prompt: frozenset[int]) -> bool:
+    def _is_pinned_by_rule(self, item: WindowItem, prompt: frozenset[int]) -> bool:
         is_meant = item.block.kind in self.kinds or item.position in prompt
         return is_meant and not item.is_pinned
 
 
-def _sum_tokens(group: Sequence[Item]) -> int:
+def _sum_tokens(group: Sequence[WindowItem]) -> int:
     return sum(item.tokens for item in group)
 
 
-def _find_first_prompt(items: Sequence[Item]) -> frozenset[int]:
+def _find_first_prompt(items: Sequence[WindowItem]) -> frozenset[int]:
     """Return the positions of all pieces of the first request; empty if it left the view."""
     first = next((item for item in items if item.turn == 1 and item.kind in PROMPT_KINDS), None)
     if first is None:

@@ -4,12 +4,12 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from .blocks import UNSENT_KINDS, Kind, ToolCall, ToolResult
-from .item import Item, get_place, group_blocks
+from .blocks import UNSENT_KINDS, BlockKind, ToolCall, ToolResult
+from .item import WindowItem, get_place, group_blocks
 from .ranges import Ranges
 from .window import Window
 
-PAIR_KINDS = frozenset({Kind.TOOL_CALL, Kind.TOOL_RESULT})
+PAIR_KINDS = frozenset({BlockKind.TOOL_CALL, BlockKind.TOOL_RESULT})
 """A hidden half of a pair always leaves a replacement text, because the other half needs one."""
 
 
@@ -81,7 +81,7 @@ CUT_RULES = (
 )
 
 
-def is_carried(item: Item) -> bool:
+def is_carried(item: WindowItem) -> bool:
     """Check whether every cut carries the item over: it is pinned, or a call without an answer."""
     return item.is_pinned or item.is_open
 
@@ -126,7 +126,7 @@ class Orphans(NamedTuple):
     calls: frozenset[str]
 
 
-def find_orphans(items: Iterable[Item], stays: Ranges) -> Orphans:
+def find_orphans(items: Iterable[WindowItem], stays: Ranges) -> Orphans:
     """Return the staying items whose other half leaves.
 
     Halves match by the id of the call, as at a provider. Items that already lacked their other half

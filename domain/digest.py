@@ -10,7 +10,7 @@ from pydantic import JsonValue
 
 from .blocks import ToolCall, ToolResult
 from .compaction_events import Artifact, Digest, HiddenBlock, MemoryRead
-from .item import Item
+from .item import WindowItem
 from .ranges import Ranges
 
 
@@ -66,7 +66,7 @@ _MAX_DEPTH = 4
 
 
 def build_digest(
-    items: Iterable[Item],
+    items: Iterable[WindowItem],
     previous: Digest,
     hidden: Iterable[HiddenBlock] = (),
     *,
@@ -103,10 +103,10 @@ def build_digest(
     )
 
 
-def map_results_by_call(items: Iterable[Item]) -> dict[int, Item]:
+def map_results_by_call(items: Iterable[WindowItem]) -> dict[int, WindowItem]:
     """Return the results among `items` by the positions of their calls."""
     asked: dict[str, int] = {}
-    answers: dict[int, Item] = {}
+    answers: dict[int, WindowItem] = {}
     for item in items:
         if isinstance(item.block, ToolCall):
             asked[item.block.tool_call_id] = item.position
@@ -169,7 +169,7 @@ def iter_strings(value: JsonValue, depth: int = 0) -> Iterator[str]:
             yield from iter_strings(inner, depth + 1)
 
 
-def _is_error(answer: Item | None) -> bool:
+def _is_error(answer: WindowItem | None) -> bool:
     return answer is not None and isinstance(answer.block, ToolResult) and answer.block.is_error
 
 
@@ -208,7 +208,9 @@ _MAX_MEMORY_HITS = 20
 """The largest number of turns and of paths listed for one memory read."""
 
 
-def _iter_artifacts(items: Sequence[Item], answers: Mapping[int, Item]) -> Iterator[Artifact]:
+def _iter_artifacts(
+    items: Sequence[WindowItem], answers: Mapping[int, WindowItem]
+) -> Iterator[Artifact]:
     """Yield the artifacts that results name, each path once."""
     calls = {item.position: item for item in items}
     call_of = {answer.position: calls.get(at) for at, answer in answers.items()}
@@ -231,7 +233,9 @@ def _iter_artifacts(items: Sequence[Item], answers: Mapping[int, Item]) -> Itera
         )
 
 
-def _iter_memory_reads(items: Sequence[Item], answers: Mapping[int, Item]) -> Iterator[MemoryRead]:
+def _iter_memory_reads(
+    items: Sequence[WindowItem], answers: Mapping[int, WindowItem]
+) -> Iterator[MemoryRead]:
     for item in items:
         call, answer = item.block, answers.get(item.position)
         if (
@@ -251,7 +255,7 @@ def _iter_memory_reads(items: Sequence[Item], answers: Mapping[int, Item]) -> It
         )
 
 
-def _iter_commands(items: Iterable[Item]) -> Iterator[int]:
+def _iter_commands(items: Iterable[WindowItem]) -> Iterator[int]:
     """Yield the positions of the calls that ran a command."""
     for item in items:
         if isinstance(item.block, ToolCall) and normalize_tool_name(item.block.name) in SHELL_TOOLS:

@@ -15,7 +15,7 @@ MAX_COUNT = 10**12
 """
 
 
-class Record(BaseModel):
+class StoredValue(BaseModel):
     """A frozen value of the stored format.
 
     Reading keeps unknown fields and writes them back, because a log outlives the program that wrote
@@ -46,13 +46,13 @@ def describe_unknown(owner: str, unknown: str, known: Iterable[str]) -> str:
     return f"{owner} has no field {unknown!r}; {hint}"
 
 
-def find_unknown(record: Record) -> str | None:
+def find_unknown(record: StoredValue) -> str | None:
     """Describe the first unknown field at any depth; return None if there is none."""
     for unknown in record.model_extra or ():
         return describe_unknown(type(record).__name__, unknown, type(record).model_fields)
     for _, value in record:
         for part in value if isinstance(value, tuple) else (value,):
-            if isinstance(part, Record) and (found := find_unknown(part)):
+            if isinstance(part, StoredValue) and (found := find_unknown(part)):
                 return found
     return None
 
@@ -75,7 +75,7 @@ EVENT_CLASSES: dict[str, type["Event"]] = {}
 """Every event class by its topic; logs and archives resolve topics here alone."""
 
 
-class Event(Record):
+class Event(StoredValue):
     """A fact in the past tense, frozen forever.
 
     Every later version reads stored events, so fields are added with a default and never renamed. A

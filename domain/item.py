@@ -5,11 +5,11 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from operator import attrgetter
 
-from .blocks import ASSISTANT_KINDS, UNSENT_KINDS, AnyBlock, Kind
+from .blocks import ASSISTANT_KINDS, UNSENT_KINDS, AnyBlock, BlockKind
 
 
 @dataclass(frozen=True, slots=True)
-class Item:
+class WindowItem:
     position: int
     block: AnyBlock
     turn: int
@@ -28,7 +28,7 @@ class Item:
     """For a late result: the position of the block that it follows in the view."""
 
     @property
-    def kind(self) -> Kind:
+    def kind(self) -> BlockKind:
         return self.block.kind
 
     @property
@@ -45,10 +45,10 @@ class Item:
 get_place = attrgetter("place")
 
 
-_Group = list["Item"]
+_Group = list["WindowItem"]
 
 
-def group_blocks(items: Sequence["Item"]) -> list[_Group]:
+def group_blocks(items: Sequence["WindowItem"]) -> list[_Group]:
     """Return the items in groups; each call with its result, and each message, is in one group."""
     group_at: dict[int, _Group] = {}
     message_at: dict[str, int] = {}
@@ -105,23 +105,23 @@ class MessageRuns:
             if not self._goes_on or block.message_id != self._message:
                 self._begin_run(is_models=True)
                 self._message = block.message_id
-            if kind is Kind.TOOL_CALL:
+            if kind is BlockKind.TOOL_CALL:
                 self._of_call[position] = self.newest
         elif self._is_models and not self._is_message_continued(kind):
             self._begin_run(is_models=False)
         return self.newest
 
-    def _is_message_continued(self, kind: Kind) -> bool:
+    def _is_message_continued(self, kind: BlockKind) -> bool:
         """Check whether the model's message may go on after a block that it did not write."""
         # A harness adds remarks between the parallel calls of one message; a user does not.
-        return kind in UNSENT_KINDS or (kind is Kind.DEVELOPER and self._message is not None)
+        return kind in UNSENT_KINDS or (kind is BlockKind.DEVELOPER and self._message is not None)
 
     def _begin_run(self, *, is_models: bool) -> None:
         self.newest += 1
         self._is_models = self._goes_on = is_models
 
 
-def order_for_view(items: Iterable["Item"]) -> list["Item"]:
+def order_for_view(items: Iterable["WindowItem"]) -> list["WindowItem"]:
     """Return items, given by position, in the order of the view: late results after their calls."""
     taking, runs = MessageRuns(), list[_Group]([[]])
     for item in items:

@@ -4,8 +4,8 @@ import json
 from json.encoder import encode_basestring_ascii
 from typing import Any
 
-from .blocks import PROMPT_KINDS, AnyBlock, Block, Kind, ToolCall
-from .item import Item
+from .blocks import PROMPT_KINDS, AnyBlock, Block, BlockKind, ToolCall
+from .item import WindowItem
 from .window import Window
 
 TIMELINE_FORMAT = "kdcube"
@@ -19,18 +19,18 @@ CALL_TYPE, RESULT_TYPE, COMPLETION_TYPE = (
 )
 
 _TYPE_BY_KIND = {
-    Kind.USER: PROMPT_TYPE,
-    Kind.IMAGE: "user.attachment",
-    Kind.DOCUMENT: "user.attachment",
-    Kind.ASSISTANT: COMPLETION_TYPE,
-    Kind.THINKING: "react.thinking",
-    Kind.TOOL_CALL: CALL_TYPE,
-    Kind.TOOL_RESULT: RESULT_TYPE,
-    Kind.ARTIFACT: "react.artifact",
-    Kind.NOTE: "react.note",
-    Kind.DEVELOPER: "system.message",
+    BlockKind.USER: PROMPT_TYPE,
+    BlockKind.IMAGE: "user.attachment",
+    BlockKind.DOCUMENT: "user.attachment",
+    BlockKind.ASSISTANT: COMPLETION_TYPE,
+    BlockKind.THINKING: "react.thinking",
+    BlockKind.TOOL_CALL: CALL_TYPE,
+    BlockKind.TOOL_RESULT: RESULT_TYPE,
+    BlockKind.ARTIFACT: "react.artifact",
+    BlockKind.NOTE: "react.note",
+    BlockKind.DEVELOPER: "system.message",
 }
-_AUTHOR_BY_KIND = {Kind.ASSISTANT: "assistant", Kind.DEVELOPER: "system"} | dict.fromkeys(
+_AUTHOR_BY_KIND = {BlockKind.ASSISTANT: "assistant", BlockKind.DEVELOPER: "system"} | dict.fromkeys(
     PROMPT_KINDS, "user"
 )
 
@@ -54,13 +54,13 @@ def find_author(block: AnyBlock) -> str:
     return str(author or "").strip().lower()
 
 
-def find_turn(item: Item) -> str:
+def find_turn(item: WindowItem) -> str:
     return str(
         read_attributes(item.block).get("turn_id") or (f"turn_{item.turn}" if item.turn else "")
     )
 
 
-def describe_entry(item: Item) -> dict[str, str]:
+def describe_entry(item: WindowItem) -> dict[str, str]:
     """Return what the timeline says of a block besides its text; empty for what it does not say."""
     block, known = item.block, read_attributes(item.block)
     call = known.get("call_id") if isinstance(block, Block) else block.tool_call_id

@@ -4,8 +4,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from enum import StrEnum
 from typing import NamedTuple
 
-from .blocks import ASSISTANT_KINDS, PROMPT_KINDS, Kind
-from .item import Item
+from .blocks import ASSISTANT_KINDS, PROMPT_KINDS, BlockKind
+from .item import WindowItem
 
 
 class Role(StrEnum):
@@ -22,7 +22,7 @@ class Message(NamedTuple):
     """
 
     role: Role
-    items: tuple[Item, ...]
+    items: tuple[WindowItem, ...]
     start: int
     """The index of its first block among the given items."""
 
@@ -32,18 +32,18 @@ class Message(NamedTuple):
         return self.items[0].position
 
     @property
-    def calls(self) -> tuple[Item, ...]:
+    def calls(self) -> tuple[WindowItem, ...]:
         return tuple([item for item in self.items if item.block.kind is _CALL])
 
 
-def group_messages(items: Sequence[Item]) -> tuple[Message, ...]:
+def group_messages(items: Sequence[WindowItem]) -> tuple[Message, ...]:
     """Return the items in messages.
 
     Each tool result is its own message. Notes and artifacts are left out, because no model is sent
     them.
     """
     messages: list[Message] = []
-    pieces: list[Item] = []
+    pieces: list[WindowItem] = []
     begins, said_by, named = 0, Role.TOOL_RESULT, None
     for index, item in enumerate(items):
         block = item.block
@@ -62,22 +62,22 @@ def group_messages(items: Sequence[Item]) -> tuple[Message, ...]:
     return tuple(messages)
 
 
-def find_role(item: Item) -> Role | None:
+def find_role(item: WindowItem) -> Role | None:
     """Return who wrote the block; None if no model is sent it."""
     return _ROLES.get(item.block.kind)
 
 
-_CALL, _RESULT = Kind.TOOL_CALL, Role.TOOL_RESULT
+_CALL, _RESULT = BlockKind.TOOL_CALL, Role.TOOL_RESULT
 """Bound here because member access on an enumeration is slow."""
-_ROLES: Mapping[Kind, Role] = {
-    Kind.TOOL_RESULT: Role.TOOL_RESULT,
-    Kind.DEVELOPER: Role.DEVELOPER,
+_ROLES: Mapping[BlockKind, Role] = {
+    BlockKind.TOOL_RESULT: Role.TOOL_RESULT,
+    BlockKind.DEVELOPER: Role.DEVELOPER,
     **dict.fromkeys(ASSISTANT_KINDS, Role.ASSISTANT),
     **dict.fromkeys(PROMPT_KINDS, Role.USER),
 }
 
 
-def find_message_start(items: Sequence[Item], index: int) -> int:
+def find_message_start(items: Sequence[WindowItem], index: int) -> int:
     """Return the index at which the message of an item begins, without reading other messages."""
     name, role = items[index].block.message_id, find_role(items[index])
     if name is None or role is Role.TOOL_RESULT:
@@ -89,7 +89,7 @@ def find_message_start(items: Sequence[Item], index: int) -> int:
     return index
 
 
-def find_message_end(items: Sequence[Item], index: int) -> int:
+def find_message_end(items: Sequence[WindowItem], index: int) -> int:
     """Return the index at which the next message begins, without reading other messages."""
     name, role = items[index].block.message_id, find_role(items[index])
     index += 1
@@ -102,7 +102,7 @@ def find_message_end(items: Sequence[Item], index: int) -> int:
     return index
 
 
-def iter_message_spans_back(items: Sequence[Item]) -> Iterator[tuple[int, int]]:
+def iter_message_spans_back(items: Sequence[WindowItem]) -> Iterator[tuple[int, int]]:
     """Yield the span of each message, newest first, reading only what the caller iterates."""
     end = len(items)
     while end:

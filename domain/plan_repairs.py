@@ -4,7 +4,7 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from .blocks import Kind
+from .blocks import BlockKind
 from .compaction_events import Repair, Trim
 from .cut_points import (
     find_carried_positions,
@@ -15,7 +15,7 @@ from .cut_points import (
     is_carried,
 )
 from .errors import NothingToCompactError
-from .item import Item, get_place, group_blocks
+from .item import WindowItem, get_place, group_blocks
 from .ranges import Ranges
 from .trims import (
     MIN_BLOCK_TOKENS,
@@ -40,7 +40,7 @@ class RepairedPlan:
     """The first block of the kept window; blocks that stay before it are carried along."""
     is_cut: bool
     """Whether the blocks before `cut` leave; otherwise the window keeps beginning there."""
-    staying_items: tuple[Item, ...]
+    staying_items: tuple[WindowItem, ...]
     trims: tuple[Trim, ...]
     repairs: tuple[Repair, ...]
 
@@ -81,7 +81,7 @@ def repair_plan(window: Window, plan: Plan, *, to_fit: bool = False) -> Repaired
 
 
 def _shorten_to_fit(
-    window: Window, stays: Sequence[Item], trims: Sequence[Trim]
+    window: Window, stays: Sequence[WindowItem], trims: Sequence[Trim]
 ) -> tuple[Trim, ...]:
     """Return trims that make blocks and a small summary fit, or come as close as possible.
 
@@ -89,7 +89,7 @@ def _shorten_to_fit(
     """
     room = window.limit - window.request_tokens - window.limit // SUMMARY_DIVISOR
     extra: tuple[Trim, ...] = ()
-    for kinds in (frozenset({Kind.TOOL_RESULT}), TRIMMABLE_KINDS):
+    for kinds in (frozenset({BlockKind.TOOL_RESULT}), TRIMMABLE_KINDS):
         most = compute_trim_target(window.limit)
         while most >= MIN_BLOCK_TOKENS:
             extra = trim_blocks(window, stays, kinds, most)
@@ -123,7 +123,7 @@ def _find_cut(window: Window, plan: Plan) -> tuple[int | None, tuple[Repair, ...
     return cut, (Repair(rule="nearest-legal-cut", wanted=plan.cut, got=cut),)
 
 
-def _list_staying(window: Window, cut: int) -> tuple[Item, ...]:
+def _list_staying(window: Window, cut: int) -> tuple[WindowItem, ...]:
     """Return the items from the cut on, and those before it that are carried along."""
     carried = find_carried_positions(window, cut)
     at = bisect_left(window.items, cut, key=get_place)
@@ -135,8 +135,8 @@ def _find_first_kept(window: Window) -> int:
 
 
 def _drop_groups(
-    items: Sequence[Item], drops: Ranges, unseen: Ranges
-) -> tuple[tuple[Item, ...], tuple[Repair, ...]]:
+    items: Sequence[WindowItem], drops: Ranges, unseen: Ranges
+) -> tuple[tuple[WindowItem, ...], tuple[Repair, ...]]:
     """Return the items that stay once pairs and messages leave as a whole, and the repairs."""
     wanted = frozenset([item.position for item in items if item.position in drops])
     touched = [
@@ -162,7 +162,7 @@ def _drop_groups(
     return tuple([item for item in items if item.position not in gone]), repairs
 
 
-def _is_group_leaving(group: Sequence[Item], drops: frozenset[int]) -> bool:
+def _is_group_leaving(group: Sequence[WindowItem], drops: frozenset[int]) -> bool:
     """Check whether a partly dropped group leaves: if most of its tokens would.
 
     It stays with its newest block, which a policy keeps because it is recent.
@@ -182,7 +182,7 @@ def _explain_plan(plan: Plan) -> str:
     return "" if takes_out else f" ({plan.reason})"
 
 
-def _is_anything_removed(window: Window, stays: Sequence[Item]) -> bool:
+def _is_anything_removed(window: Window, stays: Sequence[WindowItem]) -> bool:
     unsaid = find_hidden_positions(window)
     standing = {item.position for item in stays}
     return any(
@@ -190,12 +190,12 @@ def _is_anything_removed(window: Window, stays: Sequence[Item]) -> bool:
     )
 
 
-def _find_newest(group: Sequence[Item]) -> Item:
+def _find_newest(group: Sequence[WindowItem]) -> WindowItem:
     return max(group, key=lambda item: (item.place, item.position))
 
 
 def _is_too_large(
-    window: Window, stays: Sequence[Item], trims: Sequence[Trim], beside: int = 0
+    window: Window, stays: Sequence[WindowItem], trims: Sequence[Trim], beside: int = 0
 ) -> bool:
     """Check whether the kept blocks and `beside` more tokens exceed the model's context."""
     if window.limit <= 0:

@@ -3,11 +3,11 @@
 from pydantic import AwareDatetime, JsonValue
 
 from .blocks import Block, ToolCall, ToolResult
-from .event import Event, Record, ReportedAmount, ReportedCount
+from .event import Event, ReportedAmount, ReportedCount, StoredValue
 from .ranges import Ranges
 
 
-class Parent(Record):
+class Parent(StoredValue):
     """The session, and the call in it, for which a sub-agent works."""
 
     namespace: str
@@ -15,7 +15,7 @@ class Parent(Record):
     tool_call_id: str | None = None
 
 
-class Fork(Record):
+class Fork(StoredValue):
     """Where a fork leaves its parent: it shares all up to `position` and copies nothing."""
 
     namespace: str
@@ -90,7 +90,7 @@ class ToolCalled(Event):
     turn: int
 
 
-class Ends(Record):
+class Ends(StoredValue):
     """How many characters of a text's beginning and end views show."""
 
     head: int
@@ -144,7 +144,7 @@ class BlocksRetracted(Event):
     """The position of the retraction before this one, so that all are found without a search."""
 
 
-class Usage(Record):
+class Usage(StoredValue):
     """The tokens of one call, as the provider reported them."""
 
     input: ReportedCount = None

@@ -7,7 +7,7 @@ from enum import StrEnum
 from .compaction_events import HiddenBlock, Repair, Replacement, SplitTurn, Trim
 from .cut_points import find_hidden_positions, find_legal_cuts, is_carried
 from .errors import NothingToCompactError
-from .item import Item
+from .item import WindowItem
 from .models import ModelFacts
 from .plan_repairs import SUMMARY_DIVISOR, repair_plan
 from .pricing import Pricing, SummaryCall
@@ -45,7 +45,7 @@ class Settlement:
     replacements: tuple[Replacement, ...]
     split_turn: SplitTurn | None
     repairs: tuple[Repair, ...]
-    removed_items: tuple[Item, ...]
+    removed_items: tuple[WindowItem, ...]
     """The blocks that leave the view now and that no earlier summary covers."""
     kept_tokens: int
     """Tokens of the blocks that stay, as the view shows them."""
@@ -102,7 +102,7 @@ def list_newly_hidden(window: Window, settlement: Settlement) -> tuple[HiddenBlo
     )
 
 
-def find_split_turn(items: Sequence[Item], cut: int, covers: Ranges) -> SplitTurn | None:
+def find_split_turn(items: Sequence[WindowItem], cut: int, covers: Ranges) -> SplitTurn | None:
     """Return the part of the cut's turn that leaves, if the cut is inside a turn."""
     turn = next(item.turn for item in items if item.position == cut)
     left = [item for item in items if item.turn == turn and item.position in covers]
@@ -185,7 +185,7 @@ def _tighten_plan(window: Window, plan: Plan, meant: Settlement | None) -> Settl
     return replace(found, repairs=(repair, *found.repairs))
 
 
-def _iter_later_cuts(window: Window, begins: int) -> Iterator[tuple[int, Sequence[Item]]]:
+def _iter_later_cuts(window: Window, begins: int) -> Iterator[tuple[int, Sequence[WindowItem]]]:
     """Yield the legal cuts from a position on, with the items that stay apart from their groups."""
     legal, items = find_legal_cuts(window), window.items
     held = [item for group in window.groups if any(map(is_carried, group)) for item in group]

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple, Protocol
 
-from .blocks import AnyBlock, Block, Kind, Media, Text, ToolCall
+from .blocks import AnyBlock, Block, BlockKind, Media, Text, ToolCall
 
 CHARS_PER_TOKEN = 4
 IMAGE_CHARS = 1_200
@@ -130,13 +130,13 @@ class PromptSize(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class KindShare:
-    kind: Kind
+    kind: BlockKind
     blocks: int
     tokens: int
 
 
-def compute_kind_shares(sizes: Iterable[tuple[Kind, int]]) -> tuple[KindShare, ...]:
-    kinds: dict[Kind, list[int]] = {}
+def compute_kind_shares(sizes: Iterable[tuple[BlockKind, int]]) -> tuple[KindShare, ...]:
+    kinds: dict[BlockKind, list[int]] = {}
     for kind, tokens in sizes:
         kinds.setdefault(kind, []).append(tokens)
     shares = [KindShare(kind, len(tokens), sum(tokens)) for kind, tokens in kinds.items()]

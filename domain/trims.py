@@ -4,10 +4,10 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from .blocks import Kind
+from .blocks import BlockKind
 from .compaction_events import Replacement, Trim
 from .cut_points import PAIR_KINDS, find_hidden_positions
-from .item import Item
+from .item import WindowItem
 from .ranges import Ranges
 from .session_events import Ends
 from .token_estimate import CHARS_PER_TOKEN
@@ -22,9 +22,15 @@ _MIN_SHORTENED_TOKENS = 500
 
 MIN_BLOCK_TOKENS = 60
 """The least tokens that are left of a block if nothing else makes a view fit."""
-_RESULTS = frozenset({Kind.TOOL_RESULT})
+_RESULTS = frozenset({BlockKind.TOOL_RESULT})
 TRIMMABLE_KINDS = frozenset(
-    {Kind.TOOL_RESULT, Kind.TOOL_CALL, Kind.USER, Kind.ASSISTANT, Kind.DEVELOPER}
+    {
+        BlockKind.TOOL_RESULT,
+        BlockKind.TOOL_CALL,
+        BlockKind.USER,
+        BlockKind.ASSISTANT,
+        BlockKind.DEVELOPER,
+    }
 )
 """Kinds of blocks whose two ends can represent the whole: no images, no signed thinking."""
 
@@ -50,15 +56,15 @@ def _write_mark(left_out: int, position: int) -> str:
 
 
 def list_effective_trims(
-    window: Window, stays: Iterable[Item], trims: Sequence[Trim]
+    window: Window, stays: Iterable[WindowItem], trims: Sequence[Trim]
 ) -> tuple[Trim, ...]:
     """Return the trims that shorten something: a tool result that stays and is longer."""
     return tuple([trim for trim, _ in iter_effective_trims(window, stays, trims)]) if trims else ()
 
 
 def iter_effective_trims(
-    window: Window, stays: Iterable[Item], trims: Iterable[Trim]
-) -> Iterator[tuple[Trim, Item]]:
+    window: Window, stays: Iterable[WindowItem], trims: Iterable[Trim]
+) -> Iterator[tuple[Trim, WindowItem]]:
     """Yield each trim that shortens something, and the tool result that it shortens."""
     results = {item.position: item for item in _iter_trimmable(window, stays, _RESULTS)}
     for trim in trims:
@@ -70,13 +76,13 @@ def iter_effective_trims(
             yield trim, item
 
 
-def count_saved_tokens(window: Window, item: Item, trim: Trim) -> int:
+def count_saved_tokens(window: Window, item: WindowItem, trim: Trim) -> int:
     """Return the tokens by which the view becomes smaller if the item is trimmed."""
     length = count_trimmed_chars(len(item.block.text), trim)
     return item.tokens - window.count_item_tokens(item, length)
 
 
-def trim_largest_results(window: Window, stays: Iterable[Item]) -> tuple[Trim, ...]:
+def trim_largest_results(window: Window, stays: Iterable[WindowItem]) -> tuple[Trim, ...]:
     """Return trims of the results that are too large for any view; empty if there are none.
 
     Both ends of a result stay, two thirds of them from the beginning. Pinned results and messages
@@ -87,7 +93,7 @@ def trim_largest_results(window: Window, stays: Iterable[Item]) -> tuple[Trim, .
 
 
 def trim_blocks(
-    window: Window, stays: Iterable[Item], kinds: Collection[Kind], most: int
+    window: Window, stays: Iterable[WindowItem], kinds: Collection[BlockKind], most: int
 ) -> tuple[Trim, ...]:
     """Return trims of all larger blocks of these kinds, except pins and open calls."""
     return tuple(
@@ -114,8 +120,8 @@ def trim_to_ends(position: int, most: int) -> Trim:
 
 
 def _iter_trimmable(
-    window: Window, stays: Iterable[Item], kinds: Collection[Kind]
-) -> Iterator[Item]:
+    window: Window, stays: Iterable[WindowItem], kinds: Collection[BlockKind]
+) -> Iterator[WindowItem]:
     hidden = _find_hidden(window)
     for item in stays:
         if item.kind in kinds and not (item.is_pinned or item.is_open or item.position in hidden):
@@ -127,7 +133,7 @@ def _find_hidden(window: Window) -> Ranges:
     return find_hidden_positions(window) | window.earlier_hidden
 
 
-def _count_shown_chars(item: Item, trim: Trim | None) -> int:
+def _count_shown_chars(item: WindowItem, trim: Trim | None) -> int:
     if trim is not None:
         return count_trimmed_chars(len(item.block.text), trim)
     return len(item.block.text) if item.length is None else item.length
@@ -143,7 +149,9 @@ class ShownBlocks:
     tokens: int
 
 
-def compute_shown_blocks(window: Window, stays: Sequence[Item], new: Sequence[Trim]) -> ShownBlocks:
+def compute_shown_blocks(
+    window: Window, stays: Sequence[WindowItem], new: Sequence[Trim]
+) -> ShownBlocks:
     """Return what shows of the blocks that stay with `new` trims; a pinned result stays whole."""
     texts = _find_replacement_texts(window, stays)
     trims = _merge_trims(window, stays, new, texts)
@@ -151,7 +159,7 @@ def compute_shown_blocks(window: Window, stays: Sequence[Item], new: Sequence[Tr
     return ShownBlocks(trims, replacements, _count_tokens(window, stays, trims, texts))
 
 
-def _find_replacement_texts(window: Window, stays: Sequence[Item]) -> dict[int, str]:
+def _find_replacement_texts(window: Window, stays: Sequence[WindowItem]) -> dict[int, str]:
     """Return the texts, by position, in place of hidden blocks; half of a tool pair has one."""
     was_hidden, texts = window.earlier_hidden, dict(window.earlier_replacements)
     if not (texts or was_hidden or window.hides):
@@ -167,7 +175,7 @@ def _find_replacement_texts(window: Window, stays: Sequence[Item]) -> dict[int, 
 
 
 def _merge_trims(
-    window: Window, stays: Sequence[Item], new: Sequence[Trim], texts: dict[int, str]
+    window: Window, stays: Sequence[WindowItem], new: Sequence[Trim], texts: dict[int, str]
 ) -> tuple[Trim, ...]:
     if not (window.earlier_trims or new):
         return ()
@@ -177,7 +185,7 @@ def _merge_trims(
 
 
 def _count_tokens(
-    window: Window, stays: Sequence[Item], trims: Sequence[Trim], texts: dict[int, str]
+    window: Window, stays: Sequence[WindowItem], trims: Sequence[Trim], texts: dict[int, str]
 ) -> int:
     hidden = _find_hidden(window)
     was_replaced = window.earlier_replacements

@@ -10,7 +10,7 @@ from typing import Any, TypeVar, cast, overload
 
 from .compaction_events import CompactBoundary, Summary, Trigger, Trim
 from .counting.token_calibration import CONTENT_KINDS, ContentKind, TokenCalibration
-from .item import Item, get_place, group_blocks
+from .item import WindowItem, get_place, group_blocks
 from .models import ModelFacts
 from .pricing import Pricing
 from .ranges import Ranges
@@ -59,7 +59,7 @@ class LazySequence(Sequence[_T]):
 class Window:
     """The view of one session at the time of a compaction."""
 
-    items: Sequence[Item]
+    items: Sequence[WindowItem]
     """All visible blocks in the order of the view: by position, but a late result follows its call.
     They may be made on first access, so that a policy that reads only token counts is faster."""
     after: int
@@ -103,7 +103,7 @@ class Window:
     memo: dict[Hashable, Any] = field(default_factory=dict, compare=False, repr=False)
     """Policies' intermediate results for the first items, by key. Windows share them while the view
     only grows at its end. No plan may depend on them."""
-    evicted: Sequence[Item] = ()
+    evicted: Sequence[WindowItem] = ()
     """Blocks that left earlier, for policies that still count them; a store leaves this empty."""
 
     def find_once(self, key: Hashable, find: Callable[[], _T]) -> _T:
@@ -133,7 +133,7 @@ class Window:
         return min((item.place for group in free for item in group), default=first_kept)
 
     @cached_property
-    def open_to_cut(self) -> tuple[Item, ...]:
+    def open_to_cut(self) -> tuple[WindowItem, ...]:
         return tuple(self.items[bisect_left(self.items, self.cut_start, key=get_place) :])
 
     @cached_property
@@ -147,7 +147,7 @@ class Window:
         """Tokens of the blocks alone, without those that a new pin brings back."""
         return sum([item.tokens for item in self.items if not self._is_brought_back(item)])
 
-    def _is_brought_back(self, item: Item) -> bool:
+    def _is_brought_back(self, item: WindowItem) -> bool:
         """Check whether the block left with an earlier boundary and was pinned since."""
         boundary = self.boundary
         if boundary is None or item.position > boundary.after:
@@ -176,7 +176,7 @@ class Window:
         """Return the model's tokens for a summary or request of `estimated` tokens."""
         return round(estimated * self.calibration.get_ratio(ContentKind.REQUEST))
 
-    def count_item_tokens(self, item: Item, length: int | None) -> int:
+    def count_item_tokens(self, item: WindowItem, length: int | None) -> int:
         """Return an item's tokens once it shows `length` characters; None is the whole block."""
         now, then = _estimate_item(item, item.length), _estimate_item(item, length)
         if now == then:
@@ -236,12 +236,12 @@ class Window:
         return self.boundary.hidden if self.boundary else Ranges()
 
     @cached_property
-    def groups(self) -> list[list[Item]]:
+    def groups(self) -> list[list[WindowItem]]:
         """The items in groups that leave or stay together: pairs, and pieces of one message."""
         return group_blocks(self.items)
 
 
-def _estimate_item(item: Item, length: int | None) -> int:
+def _estimate_item(item: WindowItem, length: int | None) -> int:
     if length is None:
         return estimate_block(item.block)
     return max(1, -(-length // CHARS_PER_TOKEN))

@@ -9,7 +9,7 @@ from operator import attrgetter
 
 from ..domain.blocks import ASSISTANT_KINDS
 from ..domain.compaction_events import Trigger
-from ..domain.item import Item, get_place, order_for_view
+from ..domain.item import WindowItem, get_place, order_for_view
 from ..domain.models import ModelFacts
 from ..domain.ranges import Ranges
 from ..domain.window import LazySequence, Window
@@ -79,12 +79,12 @@ def make_items(
     open_calls: frozenset[int],
     pinned: Ranges,
     broken_off: Mapping[int, float],
-) -> list[Item]:
+) -> list[WindowItem]:
     """Return the blocks of a view as items, with those that were pinned after they left."""
     unfinished = frozenset(_iter_unfinished(entries, broken_off))
     tokens_of = chain(sizes(), (entry.tokens for entry in recalled_entries))
     items = [
-        Item(
+        WindowItem(
             position=entry.position,
             block=entry.block,
             turn=entry.turn,
@@ -100,10 +100,10 @@ def make_items(
     return order_for_view(sorted(items, key=get_place) if recalled_entries else items)
 
 
-def make_recalled_items(log: Iterable[RecordedEvent]) -> list[Item]:
+def make_recalled_items(log: Iterable[RecordedEvent]) -> list[WindowItem]:
     """Return the blocks of these events as items, whatever their status."""
     return [
-        Item(entry.position, entry.block, entry.turn, entry.tokens, entry.call)
+        WindowItem(entry.position, entry.block, entry.turn, entry.tokens, entry.call)
         for entry in HistoryFold().apply_all(log).entries.values()
     ]
 
@@ -116,10 +116,12 @@ def find_recalled(history: HistoryFold) -> Ranges:
     return (history.pinned & decided) - Ranges.of(history.entries)
 
 
-def make_item(entry: ViewEntry) -> Item:
+def make_item(entry: ViewEntry) -> WindowItem:
     """Return an item for a block that is complete and not an open call."""
     length = None if entry.shown is None else len(entry.shown)
-    return Item(entry.position, entry.block, entry.turn, entry.tokens, entry.call, length=length)
+    return WindowItem(
+        entry.position, entry.block, entry.turn, entry.tokens, entry.call, length=length
+    )
 
 
 def _iter_unfinished(

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from ..domain.blocks import ASSISTANT_KINDS, Kind
+from ..domain.blocks import ASSISTANT_KINDS, BlockKind
 from ..domain.counting.images import ImageRule, find_image_rule
 from ..domain.counting.token_calibration import (
     FRAME_TOKENS,
@@ -251,7 +251,7 @@ class ContextUsageTracker:
         sealed = sum(
             len(entry.block.native.item)
             for entry in answer
-            if entry.block.kind is Kind.THINKING and entry.block.native
+            if entry.block.kind is BlockKind.THINKING and entry.block.native
         )
         if not sealed and call.usage and call.usage.reasoning:
             output -= call.usage.reasoning

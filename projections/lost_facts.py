@@ -8,12 +8,12 @@ from functools import cache, cached_property
 from itertools import chain
 from typing import Any, Literal
 
-from ..domain.blocks import Kind
+from ..domain.blocks import BlockKind
 from ..domain.fidelity.anchors import AnchorKind
 from ..domain.fidelity.generic_keys import GENERIC_KEYS
 from ..domain.fidelity.rows import AGENT_KINDS, FidelityRow, RowKind, SessionRows
 from ..domain.fidelity.session_reading import SessionReading
-from ..domain.item import Item
+from ..domain.item import WindowItem
 from ..domain.ranges import Ranges
 from ..domain.summaries.earlier_summary import read_earlier_lines
 from ..domain.summaries.findings import classify_statement, iter_rules
@@ -212,7 +212,7 @@ def _fold_case(text: str) -> str:
 
 
 def find_lost_facts(
-    old: HistoryView, new: HistoryView, left: Iterable[Item], log: SessionText
+    old: HistoryView, new: HistoryView, left: Iterable[WindowItem], log: SessionText
 ) -> tuple[LostFact, ...]:
     """Return what `old` has and `new` does not; `left` are the blocks that only `old` has."""
     before, after = ViewText(old, log), ViewText(new, log)
@@ -232,7 +232,7 @@ def find_lost_facts(
     return tuple(sorted(found, key=lambda fact: fact.rank))
 
 
-def _iter_decisions(items: Iterable[Item], reader: BlockReader) -> Iterator[SummaryLine]:
+def _iter_decisions(items: Iterable[WindowItem], reader: BlockReader) -> Iterator[SummaryLine]:
     for item in items:
         if item.kind in _AGENT_TEXTS:
             for statement in reader.read(item.block).statements:
@@ -241,7 +241,7 @@ def _iter_decisions(items: Iterable[Item], reader: BlockReader) -> Iterator[Summ
                     yield SummaryLine(section, statement.text, Ranges.of([item.position]))
 
 
-_AGENT_TEXTS = frozenset({Kind.ASSISTANT, Kind.THINKING})
+_AGENT_TEXTS = frozenset({BlockKind.ASSISTANT, BlockKind.THINKING})
 
 
 def _iter_lost_anchors(

@@ -5,14 +5,14 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from ..domain.blocks import Kind
+from ..domain.blocks import BlockKind
 from ..domain.compaction import UNSHOWN_SUMMARIZER
 from ..domain.compaction_events import Digest, RecordedCalibration
 from ..domain.compaction_terms import CompactionTerms
 from ..domain.counting.token_calibration import ContentKind
 from ..domain.digest import build_digest
 from ..domain.errors import NothingToCompactError, PolicyFailedError
-from ..domain.item import Item
+from ..domain.item import WindowItem
 from ..domain.plan_repairs import SUMMARY_DIVISOR, explain_no_gain
 from ..domain.pricing import format_dollars
 from ..domain.ranges import Ranges
@@ -32,7 +32,7 @@ from .history_view import HistoryView
 from .rendering.catalog import render_view
 from .view_content import RecordedEvent
 
-OriginalsReader = Callable[[Ranges], Iterable[Item]]
+OriginalsReader = Callable[[Ranges], Iterable[WindowItem]]
 """Reads blocks from the log, by position."""
 
 
@@ -167,11 +167,13 @@ def list_user_texts(
 ) -> list[str]:
     """Return the user's texts that the draft may quote: those that leave and those it cites."""
     texts = {
-        item.position: item.block.text for item in material.removed_items if item.kind is Kind.USER
+        item.position: item.block.text
+        for item in material.removed_items
+        if item.kind is BlockKind.USER
     }
     for recorded in read(draft.cites - Ranges.of(texts)):
         event = recorded.event
-        if isinstance(event, BlockAppended) and event.block.kind is Kind.USER:
+        if isinstance(event, BlockAppended) and event.block.kind is BlockKind.USER:
             texts[recorded.position] = event.block.text
     return list(texts.values())
 

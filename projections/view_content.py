@@ -8,7 +8,7 @@ from typing import cast
 
 from pydantic import JsonValue
 
-from ..domain.blocks import AnyBlock, Kind
+from ..domain.blocks import AnyBlock, BlockKind
 from ..domain.compaction_events import CompactBoundary, Summary
 from ..domain.counting.images import ImageRule, count_media_tokens
 from ..domain.counting.token_calibration import CONTENT_KINDS, FRAME_TOKENS, ContentKind
@@ -162,7 +162,7 @@ def find_parted_pairs(view: ViewContent, open_calls: Collection[int]) -> Iterato
 
     `open_calls` are the positions of the open calls at the view's coordinate.
     """
-    calls = {entry.position for entry in view.entries if entry.block.kind is Kind.TOOL_CALL}
+    calls = {entry.position for entry in view.entries if entry.block.kind is BlockKind.TOOL_CALL}
     answered = {entry.call for entry in view.entries if entry.call is not None}
     for entry in view.entries:
         if entry.call is not None and entry.call not in calls:

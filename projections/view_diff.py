@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from ..domain.blocks import Block, Kind, ToolCall
+from ..domain.blocks import Block, BlockKind, ToolCall
 from ..domain.compaction_events import CompactBoundary, Summary
 from ..domain.ranges import Ranges
 from ..domain.token_estimate import KindShare, PromptSizeChange, compute_kind_shares
@@ -22,7 +22,7 @@ class DiffedBlock:
 
     position: int
     turn: int
-    kind: Kind
+    kind: BlockKind
     name: str | None
     """For a tool call its tool, for a document its path."""
     tokens: int
@@ -36,7 +36,7 @@ class ChangedBlock:
     """A block that shows differently in the two views."""
 
     position: int
-    kind: Kind
+    kind: BlockKind
     tokens_before: int
     tokens: int
 

@@ -17,8 +17,8 @@ import cutbank
 from cutbank import (
     AppendResult,
     Block,
+    BlockKind,
     HistoryView,
-    Kind,
     LlmSummarizer,
     LoopOptions,
     ReserveHeadroom,
@@ -92,7 +92,7 @@ class Agent:
     def is_asked(self) -> bool:
         """Whether the newest words are a user's or a tool's."""
         entries = self.session.view().entries
-        return bool(entries) and entries[-1].block.kind in {Kind.USER, Kind.TOOL_RESULT}
+        return bool(entries) and entries[-1].block.kind in {BlockKind.USER, BlockKind.TOOL_RESULT}
 
     def ask_model(self) -> None:
         """One request: what is sent fits, or is made to fit; what comes back is in the log."""

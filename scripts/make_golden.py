@@ -57,10 +57,10 @@ from cutbank.adapters.storage.event_log.event_mapper import (
 )
 from cutbank.adapters.storage.event_log.source_segments import SourceKeeper
 from cutbank.adapters.storage.event_log.stored_row import ImportRow, StoredRow
-from cutbank.domain.blocks import Kind, Media, Native, Origin, Text
+from cutbank.domain.blocks import BlockKind, Media, Native, Origin, Text
 from cutbank.domain.compaction import RECORDED_LINEAGE
 from cutbank.domain.compaction_events import Summary, Trigger, Trim
-from cutbank.domain.event import Event, Record
+from cutbank.domain.event import Event, StoredValue
 from cutbank.domain.ranges import Ranges
 from cutbank.domain.session_events import (
     BlockAppended,
@@ -124,7 +124,7 @@ def events() -> Iterator[tuple[str, Event]]:
     for kind in event_classes():
         yield f"{kind.__name__} with every field", _sample(kind, every=True)
         yield f"{kind.__name__} with defaults", _sample(kind, every=False)
-    for block_kind in sorted(set(Kind) - {Kind.TOOL_CALL, Kind.TOOL_RESULT}):
+    for block_kind in sorted(set(BlockKind) - {BlockKind.TOOL_CALL, BlockKind.TOOL_RESULT}):
         block = Block(kind=block_kind, text=f"words of {block_kind}")
         yield f"a block of kind {block_kind}", _event(BlockAppended, block=block, turn=1)
     odd = "a lone \ud800, NUL \0, \U0001f600, two halves \ud83d\ude00, \u2028, </script>, \x1b[0m"
@@ -134,7 +134,7 @@ def events() -> Iterator[tuple[str, Event]]:
     image = Media(type="image", mime="image/png", data=b"\x89PNG" * many)
     result = ToolResult(tool_call_id="call", content=(Text(text=large), image))
     archive = Media(type="document", mime="application/zstd", data=ZstdCompressor.MAGIC * many)
-    archived = Block(kind=Kind.DOCUMENT, media=archive)
+    archived = Block(kind=BlockKind.DOCUMENT, media=archive)
     numbers: dict[str, JsonValue] = {"big": 2**80 + 1, "float": 1.0, "small": -1e-300}
     yield "odd text", _event(SystemPromptSet, text=odd)
     yield "arguments as a model wrote them", _event(ToolCalled, block=call, turn=2)
@@ -185,14 +185,14 @@ def _value(kind: Any, name: str) -> Any:
         bool: True,
         UUID: uuid5(STREAM, name),
         Ranges: Ranges([(2, 4), (7, 7)]),
-        Kind: Kind.DOCUMENT,
+        BlockKind: BlockKind.DOCUMENT,
         AwareDatetime: datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC),
     }
     if kind in simple:
         return simple[kind]
     if isinstance(kind, type) and issubclass(kind, StrEnum):
         return list(kind)[-1]
-    if isinstance(kind, type) and issubclass(kind, Record):
+    if isinstance(kind, type) and issubclass(kind, StoredValue):
         return kind(
             **{
                 field: _value(about.annotation, f"{name}.{field}")
@@ -247,7 +247,7 @@ def _row(what: str, row: StoredRow, event: Event) -> dict[str, Any]:
 def tree_of(value: Any) -> Any:
     """All that a value holds, defaults included, as a tree that JSON can hold."""
     match value:
-        case Record():
+        case StoredValue():
             fields = {
                 one.serialization_alias or name: getattr(value, name)
                 for name, one in type(value).model_fields.items()
@@ -354,7 +354,7 @@ def _tell(database: Path) -> list[dict[str, Any]]:
         pruned = store.session("pruned")
         _first_turns(pruned)
         results = sorted(
-            (entry for entry in pruned.view().entries if entry.block.kind is Kind.TOOL_RESULT),
+            (entry for entry in pruned.view().entries if entry.block.kind is BlockKind.TOOL_RESULT),
             key=lambda entry: entry.tokens,
         )
         pruned.compact(_Prunes(shortens=results[-1].position))
@@ -418,8 +418,8 @@ def _first_turns(session: StoredSession) -> None:
 
 def _compactions(session: StoredSession, look: Callable[[StoredSession], None]) -> None:
     blocks = session.recall(Ranges.span(1, session.position))
-    asked = [block.position for block in blocks if block.block.kind is Kind.USER]
-    results = [block.position for block in blocks if block.block.kind is Kind.TOOL_RESULT]
+    asked = [block.position for block in blocks if block.block.kind is BlockKind.USER]
+    results = [block.position for block in blocks if block.block.kind is BlockKind.TOOL_RESULT]
     session.pin(asked[0])
     session.hide(results[1], replacement="[not for you]")
     session.hide(asked[2])

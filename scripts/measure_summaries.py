@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import cutbank
-from cutbank import Draft, Item, Material
+from cutbank import Draft, Material, WindowItem
 from cutbank.adapters.analysis.replaying.recordings import read_recording
 from cutbank.domain.compaction_events import Digest
 from cutbank.domain.digest import build_digest
@@ -42,16 +42,16 @@ Row = tuple[tuple[float, ...], bool, int]
 @dataclass(frozen=True)
 class MeasuredSession:
     project: str
-    items: Sequence[Item]
+    items: Sequence[WindowItem]
     measure: FidelityMeasure
 
-    def list_hidden(self, boundary: RowBoundary, after: int = 0) -> tuple[Item, ...]:
+    def list_hidden(self, boundary: RowBoundary, after: int = 0) -> tuple[WindowItem, ...]:
         return tuple(i for i in self.items if after < i.position < boundary.first_kept)
 
-    def list_at(self, positions: Ranges) -> tuple[Item, ...]:
+    def list_at(self, positions: Ranges) -> tuple[WindowItem, ...]:
         return tuple(i for i in self.items if i.position in positions)
 
-    def list_kept(self, boundary: RowBoundary) -> tuple[Item, ...]:
+    def list_kept(self, boundary: RowBoundary) -> tuple[WindowItem, ...]:
         reading = self.measure.reading
         last = reading.rows.rows[reading.count_rows_seen(boundary.call) - 1].position
         return tuple(i for i in self.items if boundary.first_kept <= i.position <= last)
@@ -69,15 +69,15 @@ def read_sessions(folder: str) -> Iterator[MeasuredSession]:
             boundaries = find_canonical_boundaries(reading, LIMIT)
             if not boundaries:
                 continue
-            rows, turn, items = {row.position for row in reading.rows.rows}, 0, list[Item]()
+            rows, turn, items = {row.position for row in reading.rows.rows}, 0, list[WindowItem]()
             for recorded in recording.log:
                 match recorded.event:
                     case TurnStarted():
                         turn += 1
                     case BlockAppended(block=block) | ToolCalled(block=block):
-                        items.append(Item(recorded.position, block, turn, recorded.tokens))
+                        items.append(WindowItem(recorded.position, block, turn, recorded.tokens))
                     case ToolReturned(block=block, call=call):
-                        item = Item(recorded.position, block, turn, recorded.tokens, call)
+                        item = WindowItem(recorded.position, block, turn, recorded.tokens, call)
                         items.append(item)
                     case _:
                         pass

@@ -21,7 +21,7 @@ from processes import Killed
 from provider_rules import check_anthropic
 
 import cutbank
-from cutbank import Block, Kind, StoredSession, ToolCall, ToolResult, verify
+from cutbank import Block, BlockKind, StoredSession, ToolCall, ToolResult, verify
 
 AGENT = Path(__file__).parents[1] / "scripts" / "example_agent.py"
 SCRIPT = runpy.run_path(str(AGENT))
@@ -119,7 +119,7 @@ def check_log(session: StoredSession, acknowledged: list[tuple[int, str]]) -> No
     """All that was said is there once, and what was acknowledged is where it was said to be."""
     stored = {recalled.position: recalled.block for recalled in session.recall(search="")}
     blocks = list(stored.values())
-    users = [block.text for block in blocks if block.kind is Kind.USER]
+    users = [block.text for block in blocks if block.kind is BlockKind.USER]
     calls = [block.tool_call_id for block in blocks if isinstance(block, ToolCall)]
     answered = [block.tool_call_id for block in blocks if isinstance(block, ToolResult)]
 

@@ -14,7 +14,7 @@ from pydantic import (
     model_validator,
 )
 
-from ...domain.blocks import Kind
+from ...domain.blocks import BlockKind
 from ...domain.compaction_terms import PinRules
 from ...domain.errors import InvalidSettingError
 from ...domain.models import CONTEXT_BY_BETA
@@ -48,7 +48,7 @@ def _check_beta(beta: str) -> str:
     return beta
 
 
-Kinds = Annotated[tuple[Annotated[Kind, Strict(strict=False)], ...], Strict(strict=False)]
+Kinds = Annotated[tuple[Annotated[BlockKind, Strict(strict=False)], ...], Strict(strict=False)]
 Betas = Annotated[tuple[Annotated[str, AfterValidator(_check_beta)], ...], Strict(strict=False)]
 
 
@@ -165,7 +165,7 @@ class PinSettings(FileSection):
     """What stays in the view word for word, whatever a policy says."""
 
     first_prompt: bool = section_setting(True, "keep a session's first prompt, which says its goal")
-    kinds: Kinds = section_setting((Kind.DEVELOPER,), "keep blocks of these kinds")
+    kinds: Kinds = section_setting((BlockKind.DEVELOPER,), "keep blocks of these kinds")
 
     def make_rules(self) -> PinRules:
         return PinRules(self.first_prompt, frozenset(self.kinds))

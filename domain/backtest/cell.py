@@ -4,7 +4,7 @@ from enum import StrEnum
 
 from pydantic import Field, JsonValue
 
-from ..event import Record
+from ..event import StoredValue
 from ..fidelity.scores import Scores
 
 
@@ -17,7 +17,7 @@ class CellOutcome(StrEnum):
     """Its process ended without an answer, for example out of memory."""
 
 
-class Setup(Record):
+class Setup(StoredValue):
     """The policy and settings of a run; equal setups over one log are one cell."""
 
     policy: str
@@ -43,7 +43,7 @@ class Setup(Record):
         return " ".join(filter(None, (self.policy, settings, budget, summarizer)))
 
 
-class Bill(Record):
+class Bill(StoredValue):
     """The cost of a cell's prompts, in tokens and in US dollars."""
 
     prompt_tokens: int = 0
@@ -70,7 +70,7 @@ class Bill(Record):
         return None if any(part is None for part in parts) else sum(filter(None, parts))
 
 
-class MissedFact(Record):
+class MissedFact(StoredValue):
     """A fact at stake that the view did not carry."""
 
     key: str
@@ -80,7 +80,7 @@ class MissedFact(Record):
     """The newest position that contains it, which is its handle."""
 
 
-class Cell(Record):
+class Cell(StoredValue):
     """The results of one session under one setup."""
 
     session: str
@@ -125,7 +125,7 @@ class Cell(Record):
     """Processor time; ignored when cells are compared."""
 
 
-class ControlResult(Record):
+class ControlResult(StoredValue):
     """The score of a control text on the canonical boundaries of one session.
 
     For the control `bound` there is no text: `bound` is the most stakes that any text of that size
@@ -143,7 +143,7 @@ class ControlResult(Record):
     bound: float | None = None
 
 
-class BacktestResult(Record):
+class BacktestResult(StoredValue):
     """The result of a backtest; equal sessions and setups give equal results, except seconds."""
 
     setups: tuple[Setup, ...]

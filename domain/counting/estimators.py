@@ -8,7 +8,7 @@ from enum import StrEnum
 from json.encoder import encode_basestring_ascii
 from operator import attrgetter
 
-from ..blocks import AnyBlock, Block, Kind, Media, ResultPart, Text, ToolCall, ToolResult
+from ..blocks import AnyBlock, Block, BlockKind, Media, ResultPart, Text, ToolCall, ToolResult
 from ..token_estimate import CHARS_PER_TOKEN
 
 
@@ -50,11 +50,11 @@ class Estimator:
     """Whether a blank text counts."""
     read_call: Callable[[ToolCall], tuple[str, ...]] = attrgetter("name", "arguments")
     """Returns the texts of a tool call that count."""
-    media: Mapping[Kind, int] = field(default_factory=dict)
+    media: Mapping[BlockKind, int] = field(default_factory=dict)
     """Units of an image or document by the kind of its block; 0 for other kinds."""
     describe_media: Callable[[Media], str] | None = None
     """Returns the text that counts for an image or document, instead of `media`."""
-    placeholders: Mapping[Kind, str] = field(default_factory=dict)
+    placeholders: Mapping[BlockKind, str] = field(default_factory=dict)
     """The text that replaces a kind of block; `{name}` is a tool's name."""
     joiner: str = ""
     """The text between the parts of a tool result."""
@@ -101,11 +101,13 @@ class Estimator:
         for part in parts:
             if isinstance(part, Text):
                 units.append(self._measure_result_text(part.text))
-            elif isinstance(part, Media) and (media := self._measure_media(Kind.TOOL_RESULT, part)):
+            elif isinstance(part, Media) and (
+                media := self._measure_media(BlockKind.TOOL_RESULT, part)
+            ):
                 units.append(media)
         return sum(units) + len(self.joiner) * max(0, len(units) - 1)
 
-    def _measure_media(self, kind: Kind, media: Media) -> int:
+    def _measure_media(self, kind: BlockKind, media: Media) -> int:
         if self.describe_media is not None:
             return measure_length(self.describe_media(media), self.unit)
         return self.media.get(kind, 0)
@@ -164,7 +166,7 @@ def _read_nothing(_: ToolCall) -> tuple[str, ...]:
     return ()
 
 
-_MEDIA_KINDS = (Kind.USER, Kind.IMAGE, Kind.DOCUMENT, Kind.TOOL_RESULT)
+_MEDIA_KINDS = (BlockKind.USER, BlockKind.IMAGE, BlockKind.DOCUMENT, BlockKind.TOOL_RESULT)
 
 KDCUBE_ESTIMATOR = Estimator(
     "kdcube", rounds_up=False, min_tokens=1, counts_blank=False, read_call=_read_arguments
@@ -179,7 +181,7 @@ TUNACODE_ESTIMATOR = Estimator(
 )
 KLAUDE_ESTIMATOR = Estimator("klaude", min_tokens=1, media=dict.fromkeys(_MEDIA_KINDS, 1_200))
 PI_ESTIMATOR = Estimator(
-    "pi", unit=SizeUnit.UTF_16, media={Kind.TOOL_RESULT: 4_800, Kind.DEVELOPER: 4_800}
+    "pi", unit=SizeUnit.UTF_16, media={BlockKind.TOOL_RESULT: 4_800, BlockKind.DEVELOPER: 4_800}
 )
 GOAT_ESTIMATOR = Estimator(
     "goat",
@@ -187,16 +189,16 @@ GOAT_ESTIMATOR = Estimator(
     rounds_up=False,
     extra_tokens=4,
     read_call=_read_nothing,
-    placeholders={Kind.THINKING: ""},
+    placeholders={BlockKind.THINKING: ""},
 )
 QBIT_ESTIMATOR = Estimator(
     "qbit",
     unit=SizeUnit.BYTES,
     placeholders={
-        Kind.IMAGE: "[image]",
-        Kind.DOCUMENT: "[document]",
-        Kind.THINKING: "[reasoning]",
-        Kind.TOOL_CALL: "[tool: {name}]",
+        BlockKind.IMAGE: "[image]",
+        BlockKind.DOCUMENT: "[document]",
+        BlockKind.THINKING: "[reasoning]",
+        BlockKind.TOOL_CALL: "[tool: {name}]",
     },
     joiner="\n",
     separator_units=1,

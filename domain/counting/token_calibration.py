@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from types import MappingProxyType
 
-from ..blocks import Kind
+from ..blocks import BlockKind
 
 
 class ContentKind(StrEnum):
@@ -37,12 +37,12 @@ MAX_EXTRA_BLOCK_TOKENS, MAX_TOKENS_PER_SEALED_CHAR = 200, 1
 
 ContentTokens = Mapping[ContentKind, int]
 
-CONTENT_KINDS: Mapping[Kind, ContentKind] = MappingProxyType(
+CONTENT_KINDS: Mapping[BlockKind, ContentKind] = MappingProxyType(
     {
-        Kind.ASSISTANT: ContentKind.ANSWER,
-        Kind.THINKING: ContentKind.THINKING,
-        Kind.TOOL_CALL: ContentKind.CALL,
-        Kind.TOOL_RESULT: ContentKind.RESULT,
+        BlockKind.ASSISTANT: ContentKind.ANSWER,
+        BlockKind.THINKING: ContentKind.THINKING,
+        BlockKind.TOOL_CALL: ContentKind.CALL,
+        BlockKind.TOOL_RESULT: ContentKind.RESULT,
     }
 )
 """Other kinds are text."""

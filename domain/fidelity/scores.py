@@ -2,10 +2,10 @@
 
 from typing import Self
 
-from ..event import Record
+from ..event import StoredValue
 
 
-class Scores(Record):
+class Scores(StoredValue):
     """Counts over the stakes of one or more sessions."""
 
     boundaries: int = 0

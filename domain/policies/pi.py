@@ -4,10 +4,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from ..blocks import UNSENT_KINDS, Kind
+from ..blocks import UNSENT_KINDS, BlockKind
 from ..compaction_events import Trigger
 from ..errors import NothingToCompactError
-from ..item import Item
+from ..item import WindowItem
 from ..messages import find_message_start
 from ..settings import setting
 from ..summaries.templates import PiTemplate
@@ -90,7 +90,7 @@ class Pi:
             )
         return items[found].position
 
-    def list_open_items(self, window: Window) -> Sequence[Item]:
+    def list_open_items(self, window: Window) -> Sequence[WindowItem]:
         """Return the items that may leave."""
         return window.open_to_cut
 
@@ -111,10 +111,10 @@ class Pi:
         return None if found is None else find_message_start(window.open_to_cut, found)
 
 
-_UNCOUNTED_KINDS = UNSENT_KINDS | {Kind.DEVELOPER}
-_NEVER_FIRST_KINDS = UNSENT_KINDS | {Kind.TOOL_RESULT}
+_UNCOUNTED_KINDS = UNSENT_KINDS | {BlockKind.DEVELOPER}
+_NEVER_FIRST_KINDS = UNSENT_KINDS | {BlockKind.TOOL_RESULT}
 
 
-def _skip_results(items: Sequence[Item], index: int) -> int | None:
+def _skip_results(items: Sequence[WindowItem], index: int) -> int | None:
     indices = range(index, len(items))
     return next((at for at in indices if items[at].kind not in _NEVER_FIRST_KINDS), None)

@@ -11,7 +11,7 @@ from ..blocks import Block
 from ..compaction_events import Trigger
 from ..context_limit import PruningResult, Utilization
 from ..errors import InvalidSettingError, NothingToCompactError
-from ..item import Item
+from ..item import WindowItem
 from ..settings import QUIRK, list_settings, make_section, setting
 from ..window import Plan, Window
 
@@ -55,7 +55,7 @@ def quiet_below(policy: Policy, limit: int) -> int | None:
     if not getattr(policy, "fires_by_tokens", False):
         return None
     # A block that is larger than all limits, so that none of the tokens in use are the request's.
-    block = Item(position=1, block=Block.user(""), turn=1, tokens=2**60)
+    block = WindowItem(position=1, block=Block.user(""), turn=1, tokens=2**60)
     threshold = find_threshold(policy, Window((block,), 1, limit))
     return None if threshold is None else threshold - 1
 
@@ -66,9 +66,11 @@ def find_warning(policy: Policy, window: Window) -> Utilization | None:
     return warning(window) if warning else None
 
 
-def describe_pruning(policy: Policy, window: Window, gone: Sequence[Item]) -> PruningResult | None:
+def describe_pruning(
+    policy: Policy, window: Window, gone: Sequence[WindowItem]
+) -> PruningResult | None:
     """Return what the policy removed from a window; None for policies that do not prune."""
-    pruned: Callable[[Window, Sequence[Item]], PruningResult] | None = getattr(
+    pruned: Callable[[Window, Sequence[WindowItem]], PruningResult] | None = getattr(
         policy, "describe_pruning", None
     )
     return pruned(window, gone) if pruned and gone else None

@@ -4,10 +4,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from ..blocks import Kind
+from ..blocks import BlockKind
 from ..compaction_events import Trigger, Trim
 from ..errors import NothingToCompactError
-from ..item import Item
+from ..item import WindowItem
 from ..messages import find_message_end, find_message_start, find_role
 from ..settings import setting
 from ..summaries.templates import ClaudeSdkTemplate
@@ -126,7 +126,7 @@ class PreserveZone:
 
     # Old results
 
-    def list_old_results(self, window: Window, *, after: int = 0) -> list[tuple[Trim, Item]]:
+    def list_old_results(self, window: Window, *, after: int = 0) -> list[tuple[Trim, WindowItem]]:
         """Return old results that show too much, with their trims, from an index on."""
         most, items = self.prune_over, window.items[after : self._find_recent_start(window.items)]
         if most is None:
@@ -143,7 +143,7 @@ class PreserveZone:
         """Return how many characters of a result may stay; None if it has no more than `most`."""
         return PRUNED_CHARACTERS if len(text) > most else None
 
-    def _find_recent_start(self, items: Sequence[Item]) -> int:
+    def _find_recent_start(self, items: Sequence[WindowItem]) -> int:
         """Return the index where the newest messages begin; 0 if there are no older ones."""
         recent, start = self.preserve_recent, len(items)
         while recent > 0 and start > 0:
@@ -181,5 +181,5 @@ class PreserveZone:
         return f"{window.trigger}: {filled}{critical}; the newest {zone:,} tokens are kept"
 
 
-_RESULT = Kind.TOOL_RESULT
+_RESULT = BlockKind.TOOL_RESULT
 """Bound here because member access on an enumeration is slow."""

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, ClassVar, NamedTuple
 
-from ..blocks import Kind
+from ..blocks import BlockKind
 from ..compaction_events import Trigger
 from ..errors import NothingToCompactError
-from ..item import Item
+from ..item import WindowItem
 from ..settings import setting
 from ..summaries.klaude_template import KLAUDE_TEMPLATES, KlaudeVersion
 from ..window import Plan, Window, find_budget_index
@@ -203,25 +203,25 @@ class ReserveHeadroom:
         return window.limit - answer
 
 
-def skip_results(items: Sequence[Item]) -> int:
+def skip_results(items: Sequence[WindowItem]) -> int:
     """Skip answers to calls that left earlier: a view cannot begin with them."""
-    return next((i for i, item in enumerate(items) if item.kind is not Kind.TOOL_RESULT), 0)
+    return next((i for i, item in enumerate(items) if item.kind is not BlockKind.TOOL_RESULT), 0)
 
 
-def _find_opening(items: Sequence[Item], index: int) -> int:
+def _find_opening(items: Sequence[WindowItem], index: int) -> int:
     """Return the start of the item's message, or of an earlier one that is not a tool result."""
     while index:
         start = _find_message_start(items, index)
         if start < index:
             index = start
-        elif items[index].block.kind is Kind.TOOL_RESULT:
+        elif items[index].block.kind is BlockKind.TOOL_RESULT:
             index -= 1
         else:
             break
     return index
 
 
-def _find_message_start(items: Sequence[Item], index: int) -> int:
+def _find_message_start(items: Sequence[WindowItem], index: int) -> int:
     """Return where an item's message begins; results may be between its pieces.
 
     Reads only that message, however long the history is.
@@ -234,6 +234,6 @@ def _find_message_start(items: Sequence[Item], index: int) -> int:
         at -= 1
         if items[at].block.message_id == name:
             first = at
-        elif items[at].kind is not Kind.TOOL_RESULT:
+        elif items[at].kind is not BlockKind.TOOL_RESULT:
             break
     return first

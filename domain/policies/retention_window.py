@@ -4,10 +4,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from ..blocks import Kind
+from ..blocks import BlockKind
 from ..compaction_events import Trigger
 from ..errors import NothingToCompactError
-from ..item import Item
+from ..item import WindowItem
 from ..messages import Role, find_message_start, find_role
 from ..settings import setting
 from ..summaries.templates import TunacodeTemplate
@@ -98,15 +98,15 @@ class RetentionWindow:
         at = find_budget_index(window.running, self.keep_recent_tokens)
         return 0 if at is None else find_message_start(window.open_to_cut, at)
 
-    def snap_back(self, items: Sequence[Item], at: int) -> int:
+    def snap_back(self, items: Sequence[WindowItem], at: int) -> int:
         """Return the newest valid cut up to here; 0 if there is none."""
         while at > 0 and not self.is_valid_cut(items, at):
             at = find_message_start(items, at - 1)
         return at
 
-    def is_valid_cut(self, items: Sequence[Item], at: int) -> bool:
+    def is_valid_cut(self, items: Sequence[WindowItem], at: int) -> bool:
         """Check whether a cut may be before the item, or after all of them."""
-        if at < len(items) and items[at].kind is Kind.TOOL_RESULT:
+        if at < len(items) and items[at].kind is BlockKind.TOOL_RESULT:
             return False
         role = find_role(items[at - 1])
         if role is not Role.ASSISTANT:
@@ -114,7 +114,7 @@ class RetentionWindow:
         message = items[find_message_start(items, at - 1) : at]
         return self.is_finished(message)
 
-    def is_finished(self, message: Sequence[Item]) -> bool:
+    def is_finished(self, message: Sequence[WindowItem]) -> bool:
         return not any(item.is_unfinished for item in message)
 
     def _is_due_again(self, window: Window, at: int) -> bool:

@@ -7,10 +7,10 @@ from operator import attrgetter
 from typing import Any, ClassVar, NamedTuple
 
 from .. import kdcube_timeline
-from ..blocks import PROMPT_KINDS, AnyBlock, Kind
+from ..blocks import PROMPT_KINDS, AnyBlock, BlockKind
 from ..compaction_events import Trigger
 from ..errors import NothingToCompactError
-from ..item import Item
+from ..item import WindowItem
 from ..messages import find_message_start
 from ..settings import setting
 from ..summaries.kdcube_template import KdcubeTemplate
@@ -133,7 +133,7 @@ class RollingTimeline:
         return KdcubeTemplate(turn_start, self.heading_end)
 
     def locate_cut(
-        self, items: Sequence[Item], usage: TimelineUsage
+        self, items: Sequence[WindowItem], usage: TimelineUsage
     ) -> tuple[int, int, int | None]:
         """Return the tokens to keep, and the indices of the first kept block and its split turn.
 
@@ -162,14 +162,14 @@ class RollingTimeline:
                 return items[at].position
         return items[0].position if running[-1] >= keeps[-1] else None
 
-    def _count_tokens_to_keep(self, items: Sequence[Item], usage: TimelineUsage) -> int:
+    def _count_tokens_to_keep(self, items: Sequence[WindowItem], usage: TimelineUsage) -> int:
         """Return the tokens to keep: the share, or the newest turns if these are more and fit."""
         if self.keep_recent_turns == 0:
             return usage.share_tokens
         recent = usage.running[-1] - usage.running[self._find_newest_turns(items)]
         return max(usage.share_tokens, recent if recent <= usage.room_tokens else 0)
 
-    def _find_newest_turns(self, items: Sequence[Item]) -> int:
+    def _find_newest_turns(self, items: Sequence[WindowItem]) -> int:
         """Return the index where the newest turns begin; 0 if there are fewer."""
         end, turns = len(items), 0
         while end > 0:
@@ -183,7 +183,7 @@ class RollingTimeline:
 
     # Cut points
 
-    def _find_first_cut(self, items: Sequence[Item], start: int | None) -> int | None:
+    def _find_first_cut(self, items: Sequence[WindowItem], start: int | None) -> int | None:
         """Return the index of the first block from `start` on where a cut may be.
 
         If none follows, or `start` is None, return the first in the whole timeline. A block outside
@@ -195,7 +195,7 @@ class RollingTimeline:
             found -= 1
         return found
 
-    def find_next_cut(self, items: Sequence[Item], start: int) -> int | None:
+    def find_next_cut(self, items: Sequence[WindowItem], start: int) -> int | None:
         """Return where the next message begins, or the next block that is no tool result."""
         rest = range(start, len(items))
         found = next((at for at in rest if self.is_cut_point(items[at].block)), None)
@@ -218,7 +218,7 @@ class RollingTimeline:
     def is_speaker(self, author: str) -> bool:
         return author in {"user", "assistant"}
 
-    def _find_turn_start(self, items: Sequence[Item], at: int) -> int | None:
+    def _find_turn_start(self, items: Sequence[WindowItem], at: int) -> int | None:
         """Return where the turn of the item began; None if the item begins it, or nothing does."""
         turn = items[at].turn
         if turn == 0 or kdcube_timeline.is_turn_start(items[at].block):
@@ -226,14 +226,14 @@ class RollingTimeline:
         begins = self.find_beginning(items, turn, at)
         return None if begins == at else begins
 
-    def find_beginning(self, items: Sequence[Item], turn: int, end: int) -> int | None:
+    def find_beginning(self, items: Sequence[WindowItem], turn: int, end: int) -> int | None:
         """Return the index of the first item of a turn; None if the turn has no beginning here."""
         return bisect_left(items, turn, 0, end, key=_TURN)
 
 
-_RESULT = Kind.TOOL_RESULT
+_RESULT = BlockKind.TOOL_RESULT
 _TURN = attrgetter("turn")
-_MESSAGES = PROMPT_KINDS | {Kind.ASSISTANT, Kind.TOOL_CALL}
+_MESSAGES = PROMPT_KINDS | {BlockKind.ASSISTANT, BlockKind.TOOL_CALL}
 _MESSAGE_TYPES = {
     kdcube_timeline.PROMPT_TYPE,
     kdcube_timeline.COMPLETION_TYPE,

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import product
 
-from ..blocks import AnyBlock, Block, Kind, ToolCall, ToolResult
+from ..blocks import AnyBlock, Block, BlockKind, ToolCall, ToolResult
 from ..compaction_events import Trigger
-from ..item import Item
+from ..item import WindowItem
 from ..ranges import Ranges
 from ..token_estimate import CHARS_PER_TOKEN
 from ..window import Window
@@ -23,21 +23,21 @@ _LIMITS = (_LIMIT, 500, 0)
 class _SampleHistory:
     """A history that is built block by block."""
 
-    items: list[Item] = field(default_factory=list)
+    items: list[WindowItem] = field(default_factory=list)
     turn: int = 0
 
     def add_user(self, tokens: int, *, is_pinned: bool = False) -> None:
         self.turn += 1
-        self._add(Block(kind=Kind.USER, text=_make_text(tokens)), tokens, is_pinned=is_pinned)
+        self._add(Block(kind=BlockKind.USER, text=_make_text(tokens)), tokens, is_pinned=is_pinned)
 
     def add_assistant(self, tokens: int, *, is_unfinished: bool = False) -> None:
-        block = Block(kind=Kind.ASSISTANT, text=_make_text(tokens))
+        block = Block(kind=BlockKind.ASSISTANT, text=_make_text(tokens))
         self._add(block, tokens, is_unfinished=is_unfinished)
 
     def add_calls(self, *sizes: int | None) -> None:
         """Add one message of calls, and a result for each; None leaves a call open."""
         message, calls = f"message-{len(self.items)}", []
-        self._add(Block(kind=Kind.THINKING, text=_make_text(40), message_id=message), 40)
+        self._add(Block(kind=BlockKind.THINKING, text=_make_text(40), message_id=message), 40)
         for number, size in enumerate(sizes):
             call = ToolCall(tool_call_id=f"{message}-{number}", name="read", message_id=message)
             calls.append((call.tool_call_id, size, len(self.items) + 1))
@@ -49,7 +49,7 @@ class _SampleHistory:
 
     def _add(self, block: AnyBlock, tokens: int, *, call: int | None = None, **is_: bool) -> None:
         position = len(self.items) + 1
-        self.items.append(Item(position, block, self.turn, tokens, call, **is_))
+        self.items.append(WindowItem(position, block, self.turn, tokens, call, **is_))
 
     def make_window(self, limit: int = _LIMIT, trigger: Trigger = Trigger.MANUAL) -> Window:
         in_use = sum(item.tokens for item in self.items) + 100

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from ..compaction_events import Trigger
 from ..context_limit import LevelMarks, PruningResult, UsageLevel, Utilization
 from ..errors import NothingToCompactError
-from ..item import Item
+from ..item import WindowItem
 from ..messages import Message, group_messages
 from ..ranges import Ranges
 from ..settings import setting
@@ -123,7 +123,7 @@ class ScoredPruning:
     def weigh_window(self, window: Window) -> WeighedMessages:
         return self.weigh(window.items)
 
-    def weigh(self, items: Iterable[Item]) -> WeighedMessages:
+    def weigh(self, items: Iterable[WindowItem]) -> WeighedMessages:
         messages = group_messages(tuple(items))
         return WeighedMessages(messages, [self.count_tokens(message) for message in messages])
 
@@ -176,7 +176,7 @@ class ScoredPruning:
                 return index + 1
         return 0
 
-    def describe_pruning(self, window: Window, gone: Iterable[Item]) -> PruningResult:
+    def describe_pruning(self, window: Window, gone: Iterable[WindowItem]) -> PruningResult:
         left, before = self.weigh(gone), self.measure_level(window)
         after = self.level_marks.measure(max(0, before.tokens - left.total), window.limit)
         return PruningResult(before, after, messages=len(left.messages))

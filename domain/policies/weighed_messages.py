@@ -7,7 +7,7 @@ from functools import cached_property
 from ..blocks import ToolCall
 from ..cut_points import is_carried
 from ..digest import READ_TOOLS, normalize_tool_name, parse_names
-from ..item import Item
+from ..item import WindowItem
 from ..messages import Message, Role
 
 _ROLE_SCORES = {Role.USER: 850, Role.DEVELOPER: 850, Role.TOOL_RESULT: 600, Role.ASSISTANT: 500}
@@ -48,7 +48,7 @@ class WeighedMessages:
         return sums[0], sums[1], sums[2]
 
     @cached_property
-    def calls(self) -> Sequence[Sequence[Item]]:
+    def calls(self) -> Sequence[Sequence[WindowItem]]:
         return [m.calls if m.role is _ASSISTANT else () for m in self.messages]
 
     @cached_property

@@ -15,7 +15,7 @@ from ..digest import (
     normalize_tool_name,
     read_arguments,
 )
-from ..item import Item
+from ..item import WindowItem
 from .clean_text import mark_code, shorten_line, tidy_line
 from .commands import (
     LABEL_CHARS,
@@ -84,7 +84,7 @@ _NAMES = ("taskId", "task_id", "id")
 _NUMBER = re.compile(r"\d{1,9}")
 
 
-def iter_actions(items: Iterable[Item], reader: BlockReader) -> Iterator[Action]:
+def iter_actions(items: Iterable[WindowItem], reader: BlockReader) -> Iterator[Action]:
     """Yield what each answered call did, in order of the calls."""
     items = tuple(items)
     answers = map_results_by_call(items)
@@ -165,7 +165,7 @@ def is_planning(tool: str) -> bool:
     return _PLANNING.search(normalize_tool_name(tool)) is not None
 
 
-def read_todo_list(items: Iterable[Item]) -> list[TodoItem]:
+def read_todo_list(items: Iterable[WindowItem]) -> list[TodoItem]:
     """Return the newest state of the list; some tools write it whole, others entry by entry."""
     tasks: dict[str, TodoItem] = {}
     created: dict[str, TodoItem] = {}

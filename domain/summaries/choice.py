@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from heapq import heapify, heappop, heappush
 from typing import NamedTuple
 
-from ..blocks import Kind
+from ..blocks import BlockKind
 from ..fidelity.words import WordPair
-from ..item import Item
+from ..item import WindowItem
 from ..ranges import Ranges
 from .clean_text import mark_code
 from .findings import classify_statement
@@ -22,7 +22,7 @@ MAX_BLOCKS = 300
 """How many of the blocks that left earlier are read again; older ones count by the last summary."""
 _CONTEXT_WORTH, _PAIR_WORTH = 1.0, 0.45
 """The worth of a fact's context, and of a pair of words, next to that of the fact itself."""
-_KIND_WORTH = {Kind.TOOL_RESULT: 0.4, Kind.TOOL_CALL: 0.6}
+_KIND_WORTH = {BlockKind.TOOL_RESULT: 0.4, BlockKind.TOOL_CALL: 0.6}
 """Prose says why; a line of code or output is read less easily."""
 _CARRIED_SECTIONS = frozenset(
     {
@@ -48,7 +48,7 @@ class _Candidate(NamedTuple):
     newest: int
     """The position that it quotes; for a line of an earlier summary, its newest handle."""
     worth: float
-    item: Item | None
+    item: WindowItem | None
     line: SummaryLine | None = None
     """The line of an earlier summary."""
     wish: float = 0.0
@@ -114,7 +114,7 @@ def _weigh_by_instructions(
         yield candidate._replace(wish=wish) if wish else candidate
 
 
-def _list_items(material: Material) -> tuple[Item, ...]:
+def _list_items(material: Material) -> tuple[WindowItem, ...]:
     """Return the blocks to read: those that leave now, and before them the newest that left."""
     removed = material.removed_items
     begin = removed[0].position if removed else 0
@@ -129,9 +129,9 @@ def _list_items(material: Material) -> tuple[Item, ...]:
 def _make_line(candidate: _Candidate, prefix: Ranges) -> SummaryLine:
     """Return the line that quotes a statement of a block."""
     item, statement = candidate.item, candidate.statement
-    kind = item.kind if item else Kind.ASSISTANT
+    kind = item.kind if item else BlockKind.ASSISTANT
     text = statement.text if kind in SPOKEN_KINDS else mark_code(statement.text)
-    if kind is Kind.USER:
+    if kind is BlockKind.USER:
         section = SummarySection.GOAL
     elif candidate.newest in prefix:
         section = SummarySection.TURN
@@ -140,7 +140,7 @@ def _make_line(candidate: _Candidate, prefix: Ranges) -> SummaryLine:
     else:
         section = SummarySection.CONTEXT
     handles = Ranges.of([candidate.newest])
-    return SummaryLine(section, text, handles, is_quote=kind is Kind.USER)
+    return SummaryLine(section, text, handles, is_quote=kind is BlockKind.USER)
 
 
 def _choose(candidates: Sequence[_Candidate], gains: "_Gains", longest: int) -> Iterator[int]:

@@ -4,8 +4,8 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from ..blocks import Block, Kind
-from ..item import Item
+from ..blocks import Block, BlockKind
+from ..item import WindowItem
 from ..ranges import Ranges
 from .actions import Action, ActionKind, iter_actions, read_todo_list
 from .clean_text import fold_lines, make_printable, mark_code, tidy_line
@@ -92,17 +92,17 @@ def _move_to_turn(line: SummaryLine, prefix: Ranges) -> SummaryLine:
 
 
 def _iter_turn_requests(
-    items: Iterable[Item], prefix: Ranges, reader: BlockReader
+    items: Iterable[WindowItem], prefix: Ranges, reader: BlockReader
 ) -> Iterator[SummaryLine]:
     begun = iter_requests((item for item in items if item.position in prefix), reader)
     if first := next(begun, None):
         yield replace(first, section=SummarySection.TURN, weight=0.85)
 
 
-def iter_requests(items: Iterable[Item], reader: BlockReader) -> Iterator[SummaryLine]:
+def iter_requests(items: Iterable[WindowItem], reader: BlockReader) -> Iterator[SummaryLine]:
     """Yield what the user asked for, in the user's own words."""
     for item in items:
-        if item.kind is not Kind.USER:
+        if item.kind is not BlockKind.USER:
             continue
         message = reader.read_once(parse_user_message, item.block)
         if message.is_request:
@@ -113,11 +113,11 @@ def iter_requests(items: Iterable[Item], reader: BlockReader) -> Iterator[Summar
 
 
 def iter_rules(
-    items: Iterable[Item], goals: Iterable[SummaryLine], reader: BlockReader
+    items: Iterable[WindowItem], goals: Iterable[SummaryLine], reader: BlockReader
 ) -> Iterator[SummaryLine]:
     """Yield the sentences in which the user stated rules, also from quoted goals."""
     for item in items:
-        if item.kind is Kind.USER:
+        if item.kind is BlockKind.USER:
             message = reader.read_once(parse_user_message, item.block)
             weight = 0.45 if message.is_pasted else 0.75
             yield from (_make_rule(rule, item.position, weight) for rule in message.rules)
@@ -178,7 +178,7 @@ def iter_progress(actions: Sequence[Action]) -> Iterator[SummaryLine]:
             yield _make_line(SummarySection.BLOCKED, text, action.position, weight)
 
 
-def iter_plans(items: Sequence[Item]) -> Iterator[SummaryLine]:
+def iter_plans(items: Sequence[WindowItem]) -> Iterator[SummaryLine]:
     """Yield the open entries of the agent's to-do list."""
     for task in read_todo_list(items):
         if not task.is_done:
@@ -186,11 +186,11 @@ def iter_plans(items: Sequence[Item]) -> Iterator[SummaryLine]:
             yield _make_line(section, task.text, task.position, 0.9)
 
 
-def _iter_next_steps(items: Sequence[Item]) -> Iterator[SummaryLine]:
+def _iter_next_steps(items: Sequence[WindowItem]) -> Iterator[SummaryLine]:
     """Yield what the agent's last texts announce."""
     # Some agents only think.
     kinds = {item.kind for item in items}
-    voice = Kind.ASSISTANT if Kind.ASSISTANT in kinds else Kind.THINKING
+    voice = BlockKind.ASSISTANT if BlockKind.ASSISTANT in kinds else BlockKind.THINKING
     spoken = [item for item in items if item.kind is voice][-_RECENT:]
     for item in spoken:
         is_last = item is spoken[-1]
@@ -216,10 +216,10 @@ def classify_statement(sentence: Sentence) -> SummarySection:
     return SummarySection.CONTEXT
 
 
-def _iter_media(items: Iterable[Item]) -> Iterator[SummaryLine]:
+def _iter_media(items: Iterable[WindowItem]) -> Iterator[SummaryLine]:
     """Yield lines with handles for images and documents, which text cannot replace."""
     for item in items:
-        if isinstance(item.block, Block) and item.kind in {Kind.IMAGE, Kind.DOCUMENT}:
+        if isinstance(item.block, Block) and item.kind in {BlockKind.IMAGE, BlockKind.DOCUMENT}:
             name = fold_lines(item.block.name or (item.block.media and item.block.media.name) or "")
             text = f"{item.kind} {mark_code(name)}" if name else str(item.kind)
             yield _make_line(SummarySection.CONTEXT, text, item.position, 0.6)

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from itertools import chain
 
-from ..blocks import Kind
+from ..blocks import BlockKind
 from ..errors import RejectedSummaryError
 from ..token_estimate import estimate_text
 from .clean_text import find_tool_markup, is_quote_in, iter_quotes, list_comparable_texts
@@ -84,7 +84,9 @@ def _find_foreign_script(text: str, material: Material) -> str | None:
 
 
 # Neither tool results, which may be in any language, nor a model's thinking.
-_SPEECH_KINDS = frozenset({Kind.USER, Kind.ASSISTANT, Kind.DEVELOPER, Kind.TOOL_CALL})
+_SPEECH_KINDS = frozenset(
+    {BlockKind.USER, BlockKind.ASSISTANT, BlockKind.DEVELOPER, BlockKind.TOOL_CALL}
+)
 _HEADINGS = re.compile(r"^#.*", re.MULTILINE)
 _CODE = re.compile(r"^[ \t]*```.*?^[ \t]*```|`[^`\n]*`", re.DOTALL | re.MULTILINE)
 

@@ -9,7 +9,7 @@ from pydantic import JsonValue
 from .. import kdcube_timeline
 from ..blocks import ToolCall
 from ..digest import read_arguments
-from ..item import Item
+from ..item import WindowItem
 from .summarizer import Material, SummaryPart, SummaryRequest
 from .templates import NO_HISTORY_TEXT, TURN_SECTIONS, append_files, append_turn, make_requests
 
@@ -57,7 +57,7 @@ class KdcubeTemplate:
         previous = (material.previous or "").strip() or None
         return make_requests(material, history or None, turn, previous)
 
-    def render_conversation(self, items: Sequence[Item]) -> str:
+    def render_conversation(self, items: Sequence[WindowItem]) -> str:
         return "\n\n".join(filter(None, (_render_item(item).strip() for item in items)))
 
     def join_answers(self, texts: Mapping[SummaryPart, str], material: Material) -> str:
@@ -68,9 +68,11 @@ class KdcubeTemplate:
             text = append_files(text, *list_touched_files(self._split_turn(material)[0]))
         return append_turn(text, f"{TURN_HEADING}{self.ends_heading}", texts)
 
-    def _split_turn(self, material: Material) -> tuple[tuple[Item, ...], tuple[Item, ...]]:
-        history: list[Item] = []
-        turn: list[Item] = []
+    def _split_turn(
+        self, material: Material
+    ) -> tuple[tuple[WindowItem, ...], tuple[WindowItem, ...]]:
+        history: list[WindowItem] = []
+        turn: list[WindowItem] = []
         for item in material.removed_items:
             if kdcube_timeline.is_summary_entry(item.block):
                 continue
@@ -79,7 +81,7 @@ class KdcubeTemplate:
         return tuple(history), tuple(turn)
 
 
-def list_touched_files(items: Iterable[Item]) -> tuple[list[str], list[str]]:
+def list_touched_files(items: Iterable[WindowItem]) -> tuple[list[str], list[str]]:
     """Return the files that calls only read, and those they modified, sorted.
 
     The last part of a tool's name decides.
@@ -107,7 +109,7 @@ def _iter_paths(arguments: JsonValue) -> Iterator[str]:
                 yield from _iter_paths(path)
 
 
-def _render_item(item: Item) -> str:
+def _render_item(item: WindowItem) -> str:
     block, is_hidden = item.block, kdcube_timeline.is_hidden_entry(item.block)
     if isinstance(block, ToolCall) and not is_hidden:
         arguments = ", ".join(
@@ -122,6 +124,6 @@ def _render_item(item: Item) -> str:
     return f"[{label}]: {text or f'({_write_header(item)})'}"
 
 
-def _write_header(item: Item) -> str:
+def _write_header(item: WindowItem) -> str:
     known = kdcube_timeline.describe_entry(item)
     return " | ".join(f"{name}={value}" for name, value in known.items() if value)

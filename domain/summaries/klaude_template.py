@@ -8,9 +8,9 @@ from types import MappingProxyType
 
 from pydantic import JsonValue
 
-from ..blocks import Kind, ToolCall
+from ..blocks import BlockKind, ToolCall
 from ..digest import TouchedPaths, find_touched_files, read_arguments
-from ..item import Item
+from ..item import WindowItem
 from ..messages import Message, Role, group_messages
 from .layout import MODIFIED_TAG, READ_TAG, escape_path
 from .summarizer import Material, SummaryPart, SummaryRequest
@@ -93,7 +93,9 @@ class KlaudeTemplate:
     )
     turn_sections = TURN_SECTIONS
 
-    def split_parts(self, material: Material) -> tuple[tuple[Item, ...], tuple[Item, ...]]:
+    def split_parts(
+        self, material: Material
+    ) -> tuple[tuple[WindowItem, ...], tuple[WindowItem, ...]]:
         """Return the history, and the user's last message if the cut splits its turn."""
         gone = material.removed_items
         asked = next(
@@ -119,7 +121,7 @@ class KlaudeTemplate:
             previous = previous or ""
         return make_requests(material, history, beginning, previous)
 
-    def render_conversation(self, items: Sequence[Item]) -> str:
+    def render_conversation(self, items: Sequence[WindowItem]) -> str:
         return "\n\n".join(
             f"[{label}]: {text}"
             for message in group_messages(items)
@@ -141,22 +143,24 @@ class KlaudeTemplate:
         """Yield a message's texts under their labels. An answer shows even if it is empty."""
         match message.role:
             case Role.USER:
-                text = self._strip_reminders(_join_text(message, Kind.USER, Kind.DOCUMENT))
-                images = sum(item.kind is Kind.IMAGE for item in message.items)
+                text = self._strip_reminders(
+                    _join_text(message, BlockKind.USER, BlockKind.DOCUMENT)
+                )
+                images = sum(item.kind is BlockKind.IMAGE for item in message.items)
                 if text or images:
                     yield "User", text or " ".join(["[image]"] * images)
             case Role.DEVELOPER:
-                if text := self._strip_reminders(_join_text(message, Kind.DEVELOPER)):
+                if text := self._strip_reminders(_join_text(message, BlockKind.DEVELOPER)):
                     yield "Developer", text
             case Role.TOOL_RESULT:
                 if text := _shorten(message.items[0].block.text, _MAX_RESULT_CHARS):
                     yield "Tool result", text
             case _:
                 kinds = {item.kind for item in message.items}
-                if Kind.THINKING in kinds:
-                    yield "Assistant thinking", _join_text(message, Kind.THINKING)
-                if Kind.ASSISTANT in kinds:
-                    yield "Assistant", _join_text(message, Kind.ASSISTANT)
+                if BlockKind.THINKING in kinds:
+                    yield "Assistant thinking", _join_text(message, BlockKind.THINKING)
+                if BlockKind.ASSISTANT in kinds:
+                    yield "Assistant", _join_text(message, BlockKind.ASSISTANT)
                 if message.calls:
                     yield "Assistant tool calls", "; ".join(map(_write_call, message.calls))
 
@@ -193,13 +197,13 @@ def _strip_frame(previous: str | None) -> str | None:
     return framed[1] if framed else text
 
 
-def _join_text(message: Message, *kinds: Kind) -> str:
+def _join_text(message: Message, *kinds: BlockKind) -> str:
     return "\n".join(
         item.block.text for item in message.items if item.kind in kinds and item.block.text
     )
 
 
-def _write_call(item: Item) -> str:
+def _write_call(item: WindowItem) -> str:
     call = item.block
     assert isinstance(call, ToolCall), "calls of a message are tool calls"
     return f"{call.name}({_shorten(call.arguments, _MAX_CALL_CHARS)})"

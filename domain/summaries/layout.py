@@ -10,7 +10,7 @@ from operator import attrgetter
 from ..blocks import ToolCall
 from ..compaction_events import Digest
 from ..digest import find_touched_files
-from ..item import Item
+from ..item import WindowItem
 from ..ranges import Ranges
 from .clean_text import (
     add_handles,
@@ -173,7 +173,7 @@ _MODIFIED_SHARE = 0.65
 """The share of the room for modified files; the rest is for files that were read."""
 
 
-def write_file_lists(digest: Digest, items: Iterable[Item], room: int) -> str:
+def write_file_lists(digest: Digest, items: Iterable[WindowItem], room: int) -> str:
     """Return both lists in tags, within `room` characters; modified files come first."""
     items = tuple(items)
     modified = _write_list(MODIFIED_TAG, digest.modified_files, items, int(room * _MODIFIED_SHARE))
@@ -190,7 +190,7 @@ def remove_file_lists(text: str) -> str:
 _LISTS = re.compile(rf"<({READ_TAG}|{MODIFIED_TAG})>\n.*?</\1>", re.DOTALL)
 
 
-def _write_list(tag: str, paths: Sequence[str], items: Sequence[Item], room: int) -> str:
+def _write_list(tag: str, paths: Sequence[str], items: Sequence[WindowItem], room: int) -> str:
     frame = len(f"<{tag}>\n</{tag}>")
     shown = {path: escape_path(path) for path in paths}
     if not shown:
@@ -205,7 +205,7 @@ def _write_list(tag: str, paths: Sequence[str], items: Sequence[Item], room: int
     return "\n".join([f"<{tag}>", *lines, f"</{tag}>"])
 
 
-def _pick_newest(shown: dict[str, str], items: Sequence[Item], room: int) -> dict[str, str]:
+def _pick_newest(shown: dict[str, str], items: Sequence[WindowItem], room: int) -> dict[str, str]:
     newest = {
         path: item.position
         for item in items

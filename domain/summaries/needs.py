@@ -12,10 +12,10 @@ from math import exp, log
 from operator import mul
 from typing import NamedTuple
 
-from ..blocks import ASSISTANT_KINDS, Kind
+from ..blocks import ASSISTANT_KINDS, BlockKind
 from ..fidelity.generic_keys import GENERIC_KEYS
 from ..fidelity.words import WordPair
-from ..item import Item
+from ..item import WindowItem
 from .statements import BlockContent, BlockReader, Statement
 
 Features = tuple[float, ...]
@@ -57,7 +57,7 @@ _EARLIER_TIMES = 3
 
 
 class ReadItem(NamedTuple):
-    item: Item
+    item: WindowItem
     content: BlockContent
 
 
@@ -92,7 +92,7 @@ class NeedCounts:
             if item.kind in ASSISTANT_KINDS:
                 self.own.update(content.facts)
                 self.last_own |= places
-            elif item.kind is Kind.USER:
+            elif item.kind is BlockKind.USER:
                 self.by_user |= content.facts
             for one in content.statements:
                 if one.pairs:
@@ -113,7 +113,7 @@ class NeedCounts:
         self.kept_pairs = frozenset[WordPair]().union(
             *(line.pairs for one in kept for line in one.statements)
         )
-        users = [one.content for one in removed if one.item.kind is Kind.USER][-2:]
+        users = [one.content for one in removed if one.item.kind is BlockKind.USER][-2:]
         self.asked = frozenset[str]().union(*(one.facts for one in users))
 
     def iter_facts(self) -> Iterable[tuple[str, Features]]:
@@ -185,7 +185,9 @@ class LikelyFact(NamedTuple):
     """The position of the newest block with it."""
 
 
-def list_likely_facts(items: Sequence[Item], kept: Sequence[Item], count: int) -> list[LikelyFact]:
+def list_likely_facts(
+    items: Sequence[WindowItem], kept: Sequence[WindowItem], count: int
+) -> list[LikelyFact]:
     """Return the facts of `items` that are likeliest to be needed again, best first.
 
     A fact that another one contains is left out.

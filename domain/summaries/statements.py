@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import pairwise
 from typing import Any, NamedTuple, TypeVar, TypeVarTuple
 
-from ..blocks import AnyBlock, Kind, ToolCall, ToolResult
+from ..blocks import AnyBlock, BlockKind, ToolCall, ToolResult
 from ..digest import iter_strings, read_arguments
 from ..fidelity.generic_keys import GENERIC_PAIRS
 from ..fidelity.words import WordPair, WordReader
@@ -15,7 +15,7 @@ _BlockT = TypeVar("_BlockT", bound=AnyBlock)
 _Args = TypeVarTuple("_Args")
 _ResultT = TypeVar("_ResultT")
 
-SPOKEN_KINDS = frozenset({Kind.USER, Kind.ASSISTANT, Kind.THINKING})
+SPOKEN_KINDS = frozenset({BlockKind.USER, BlockKind.ASSISTANT, BlockKind.THINKING})
 MAX_STATEMENT_CHARS = 220
 MAX_END_CHARS = 4_000
 _MIN_LINE_CHARS, _MIN_SENTENCE_CHARS = 20, 12
@@ -127,7 +127,7 @@ def _read_text(block: AnyBlock) -> str:
 
 
 def _iter_sentences(block: AnyBlock) -> Iterator[tuple[str, Sentence]]:
-    is_user, text = block.kind is Kind.USER, block.text
+    is_user, text = block.kind is BlockKind.USER, block.text
     if is_user:
         message = parse_user_message(block)
         text = message.said if message.is_request else ""

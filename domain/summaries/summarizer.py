@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import Any, Protocol
 
 from ..compaction_events import Digest
-from ..item import Item
+from ..item import WindowItem
 from ..messages import group_messages
 from ..ranges import Ranges
 from ..session_events import Usage
@@ -22,7 +22,7 @@ ALWAYS_SMALL_TOKENS = 32
 class Material:
     """The blocks that left the view and need a text in their place."""
 
-    removed_items: tuple[Item, ...]
+    removed_items: tuple[WindowItem, ...]
     """Blocks to summarize, in order: those that leave now, and those of an unknown earlier summary.
     """
     covers: Ranges
@@ -41,9 +41,9 @@ class Material:
     """The most tokens for a split turn's beginning, if it has a separate budget."""
     template: "SummaryTemplate | None" = None
     """How the policy requests and assembles the summary; None is cutbank's own way."""
-    kept_items: tuple[Item, ...] = ()
+    kept_items: tuple[WindowItem, ...] = ()
     """Blocks that stay in the view, which a summary need not repeat."""
-    originals: Callable[[Ranges], Iterable[Item]] | None = None
+    originals: Callable[[Ranges], Iterable[WindowItem]] | None = None
     """Reads covered blocks from the log by position, in order, also those of earlier summaries."""
     served_prompt: Callable[[str], Mapping[str, Any]] | None = None
     """Returns the current view's request in a provider's format (`anthropic`, `openai-chat`,
@@ -78,7 +78,7 @@ class SummaryPart(StrEnum):
 @dataclass(frozen=True, slots=True)
 class SummaryRequest:
     part: SummaryPart
-    items: tuple[Item, ...]
+    items: tuple[WindowItem, ...]
     """The items to summarize, in order."""
     budget: int
     """The most tokens of the answer."""
@@ -109,7 +109,7 @@ class SummaryTemplate(Protocol):
         """Return the requests, which may run in parallel; empty if the text needs none."""
         ...
 
-    def render_conversation(self, items: Sequence[Item], /) -> str: ...
+    def render_conversation(self, items: Sequence[WindowItem], /) -> str: ...
 
     def join_answers(self, texts: Mapping[SummaryPart, str], material: Material, /) -> str:
         """Return the whole summary from the answers to the requests."""

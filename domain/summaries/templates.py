@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from ..blocks import (
     AnyBlock,
     Block,
-    Kind,
+    BlockKind,
     Media,
     NativePart,
     ResultPart,
@@ -16,7 +16,7 @@ from ..blocks import (
     ToolCall,
     ToolResult,
 )
-from ..item import Item
+from ..item import WindowItem
 from ..messages import Message, Role, group_messages
 from .layout import MODIFIED_TAG, READ_TAG
 from .summarizer import Material, SummaryPart, SummaryRequest
@@ -53,7 +53,7 @@ class ClaudeSdkTemplate:
         request = SummaryRequest(SummaryPart.HISTORY, gone, material.budget, previous)
         return (request,) if gone else ()
 
-    def render_conversation(self, items: Sequence[Item]) -> str:
+    def render_conversation(self, items: Sequence[WindowItem]) -> str:
         return "".join(self._render_message(message) for message in group_messages(items))
 
     def join_answers(self, texts: Mapping[SummaryPart, str], material: Material) -> str:
@@ -66,10 +66,10 @@ class ClaudeSdkTemplate:
             text = f"{text[: self.max_message_chars]}..."
         return f"[{_CLAUDE_SDK_LABELS[message.role]}]: {text}\n\n"
 
-    def _render_piece(self, item: Item) -> str:
+    def _render_piece(self, item: WindowItem) -> str:
         if isinstance(item.block, ToolCall):
             return f"{item.block.name}({item.block.arguments})" if self.shows_calls else ""
-        return "" if item.kind is Kind.THINKING else item.block.text
+        return "" if item.kind is BlockKind.THINKING else item.block.text
 
 
 _CLAUDE_SDK_LABELS = {
@@ -108,7 +108,7 @@ class TunacodeTemplate:
         gone, previous = material.removed_items, (material.previous or "").strip() or None
         return (SummaryRequest(SummaryPart.HISTORY, gone, material.budget, previous),)
 
-    def render_conversation(self, items: Sequence[Item]) -> str:
+    def render_conversation(self, items: Sequence[WindowItem]) -> str:
         """Return a line for each message and each tool call, without blank ones."""
         return "\n".join(
             line
@@ -119,7 +119,7 @@ class TunacodeTemplate:
     def join_answers(self, texts: Mapping[SummaryPart, str], material: Material) -> str:  # noqa: ARG002
         return texts[SummaryPart.HISTORY].strip()
 
-    def _iter_lines(self, role: Role, items: Sequence[Item]) -> Iterator[str]:
+    def _iter_lines(self, role: Role, items: Sequence[WindowItem]) -> Iterator[str]:
         text = " ".join(part for item in items for part in list_text_parts(item.block)).strip()
         if role is Role.TOOL_RESULT and len(text) > self.clips_results_at:
             text = f"{text[: self.clips_results_at]}...[truncated]"
@@ -192,7 +192,7 @@ class PiTemplate:
         has_history = bool(history) or not turn
         return make_requests(material, history if has_history else None, turn, material.previous)
 
-    def render_conversation(self, items: Sequence[Item]) -> str:
+    def render_conversation(self, items: Sequence[WindowItem]) -> str:
         return "\n\n".join(
             f"[{label}]: {text}"
             for message in group_messages(items)
@@ -218,8 +218,8 @@ _COMPACT_JSON = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 
 def make_requests(
     material: Material,
-    history: tuple[Item, ...] | None,
-    turn: tuple[Item, ...],
+    history: tuple[WindowItem, ...] | None,
+    turn: tuple[WindowItem, ...],
     previous: str | None,
 ) -> tuple[SummaryRequest, ...]:
     """Return a request for the history, if it is not None, and one for a split turn's beginning."""
@@ -247,7 +247,10 @@ def _iter_pi_texts(message: Message) -> Iterator[tuple[str, str]]:
     """Yield the texts of a message with their labels."""
     blocks = [item.block for item in message.items]
     if message.role is Role.ASSISTANT:
-        for label, kind in (("Assistant thinking", Kind.THINKING), ("Assistant", Kind.ASSISTANT)):
+        for label, kind in (
+            ("Assistant thinking", BlockKind.THINKING),
+            ("Assistant", BlockKind.ASSISTANT),
+        ):
             yield label, "\n".join(block.text for block in blocks if block.kind is kind)
         calls = (block for block in blocks if isinstance(block, ToolCall))
         yield "Assistant tool calls", "; ".join(map(_write_pi_call, calls))

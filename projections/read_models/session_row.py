@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any, Self
 
-from ...domain.blocks import UNSENT_KINDS, Kind
+from ...domain.blocks import UNSENT_KINDS, BlockKind
 from ...domain.compaction import MAIN_LINEAGE, RECORDED_LINEAGE
 from ...domain.compaction_events import (
     BoundaryActivated,
@@ -180,7 +180,9 @@ class SessionRow:
                 self.view_tokens = None
             case BlockAppended(block=block) if block.kind in UNSENT_KINDS:
                 pass
-            case BlockAppended(block=block) if block.kind is Kind.USER and not self.first_prompt:
+            case BlockAppended(block=block) if (
+                block.kind is BlockKind.USER and not self.first_prompt
+            ):
                 self._record_prompt(block.text)
                 self.grow(tokens)
             case _:

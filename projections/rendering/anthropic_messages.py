@@ -7,7 +7,7 @@ Apart from them both requests are equal.
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from ...domain.blocks import Kind, Media
+from ...domain.blocks import BlockKind, Media
 from ..view_content import ViewContent, ViewEntry
 from . import sendable, summary_message
 from .exchanges import (
@@ -125,7 +125,7 @@ def _render_model_message(
     for piece in exchange.model_entries:
         if isinstance(piece, ExchangeCall):
             content.append(_render_call(piece))
-        elif piece.block.kind is Kind.THINKING:
+        elif piece.block.kind is BlockKind.THINKING:
             # A signature is valid only after all earlier thinking: once one is missing, the rest
             # must go.
             whole = whole and piece.position > thoughts_since

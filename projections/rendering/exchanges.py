@@ -10,7 +10,7 @@ from ...domain.blocks import (
     ASSISTANT_KINDS,
     UNSENT_KINDS,
     Block,
-    Kind,
+    BlockKind,
     Media,
     NativePart,
     ResultPart,
@@ -194,7 +194,7 @@ def group_exchanges(view: ViewContent, longest_id: int) -> ViewConversation:
     for entry in view.entries:
         block = entry.block
         kind = block.kind
-        if kind is Kind.TOOL_RESULT and entry.call in asked:
+        if kind is BlockKind.TOOL_RESULT and entry.call in asked:
             exchange, call = asked.pop(entry.call)
             call.result = entry
             if exchange is not current:
@@ -217,7 +217,7 @@ def group_exchanges(view: ViewContent, longest_id: int) -> ViewConversation:
         elif kind not in UNSENT_KINDS:
             current.input_entries.append(entry)
             # A harness adds remarks between the parallel calls of one message; a user does not.
-            if kind is not Kind.DEVELOPER or current.message_id is None:
+            if kind is not BlockKind.DEVELOPER or current.message_id is None:
                 current.is_continued = False
     return ViewConversation(exchanges, grown_since)
 
@@ -250,5 +250,5 @@ def list_block_content(
 
 def find_speaker(told: ViewEntry) -> str:
     """Return whose text it is: the `user`'s or a `developer`'s."""
-    is_users = isinstance(told.block, Block) and told.block.kind is not Kind.DEVELOPER
+    is_users = isinstance(told.block, Block) and told.block.kind is not BlockKind.DEVELOPER
     return "user" if is_users else "developer"

@@ -1,6 +1,6 @@
 """Renders a view as provider-independent JSON, without reordering or omitting anything."""
 
-from ...domain.blocks import Block, Kind, Media, Native, NativePart, ResultPart, Text, ToolCall
+from ...domain.blocks import Block, BlockKind, Media, Native, NativePart, ResultPart, Text, ToolCall
 from ...domain.compaction_events import Summary
 from ...domain.ranges import Ranges
 from ..view_content import ViewContent, ViewEntry
@@ -8,11 +8,11 @@ from . import sendable
 from .sendable import JsonObject
 
 MESSAGE_ROLES = {
-    Kind.ASSISTANT: "assistant",
-    Kind.THINKING: "assistant",
-    Kind.TOOL_CALL: "assistant",
-    Kind.TOOL_RESULT: "tool",
-    Kind.DEVELOPER: "developer",
+    BlockKind.ASSISTANT: "assistant",
+    BlockKind.THINKING: "assistant",
+    BlockKind.TOOL_CALL: "assistant",
+    BlockKind.TOOL_RESULT: "tool",
+    BlockKind.DEVELOPER: "developer",
 }
 """The role of each kind; any other kind is the user's."""
 

@@ -2,7 +2,7 @@
 
 from itertools import groupby
 
-from ...domain.blocks import Kind, Media
+from ...domain.blocks import BlockKind, Media
 from ..view_content import ViewContent, ViewEntry
 from . import sendable, summary_message
 from .exchanges import (
@@ -56,7 +56,7 @@ def _render_model_message(exchange: Exchange) -> list[JsonObject]:
         text
         for piece in exchange.model_entries
         if not isinstance(piece, ExchangeCall)
-        and piece.block.kind is not Kind.THINKING
+        and piece.block.kind is not BlockKind.THINKING
         and (text := join_spoken_text(piece)).strip()
     ]
     if not words and not exchange.calls:

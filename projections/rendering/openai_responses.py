@@ -1,6 +1,6 @@
 """Renders a view as the body of an OpenAI Responses request with the whole conversation."""
 
-from ...domain.blocks import Kind, Media
+from ...domain.blocks import BlockKind, Media
 from ..view_content import ViewContent, ViewEntry
 from . import sendable, summary_message
 from .exchanges import (
@@ -84,7 +84,7 @@ def _render_model_message(
 
 
 def _is_thinking(piece: ViewEntry | ExchangeCall) -> bool:
-    return not isinstance(piece, ExchangeCall) and piece.block.kind is Kind.THINKING
+    return not isinstance(piece, ExchangeCall) and piece.block.kind is BlockKind.THINKING
 
 
 def _is_reasoning(item: JsonObject, *, is_stored: bool) -> bool:

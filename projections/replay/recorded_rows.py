@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from itertools import accumulate
 from typing import Any
 
-from ...domain.blocks import UNSENT_KINDS, Block, Kind, ToolCall
+from ...domain.blocks import UNSENT_KINDS, Block, BlockKind, ToolCall
 from ...domain.fidelity.rows import AGENT_KINDS, FidelityRow, RowKind, SessionRows
 from ...domain.ranges import Ranges
 from ...domain.session_events import (
@@ -63,17 +63,17 @@ def make_session_rows(recording: Recording) -> SessionRows:
 
 
 _ROW_KINDS = {
-    Kind.USER: RowKind.USER,
-    Kind.ASSISTANT: RowKind.ASSISTANT,
-    Kind.THINKING: RowKind.THINKING,
-    Kind.DEVELOPER: RowKind.ATTACHMENT,
-    Kind.IMAGE: RowKind.ATTACHMENT,
-    Kind.DOCUMENT: RowKind.ATTACHMENT,
+    BlockKind.USER: RowKind.USER,
+    BlockKind.ASSISTANT: RowKind.ASSISTANT,
+    BlockKind.THINKING: RowKind.THINKING,
+    BlockKind.DEVELOPER: RowKind.ATTACHMENT,
+    BlockKind.IMAGE: RowKind.ATTACHMENT,
+    BlockKind.DOCUMENT: RowKind.ATTACHMENT,
 }
 
 
 def _find_row_kind(block: Block) -> RowKind | None:
-    if block.kind is Kind.DEVELOPER and block.name == _SUMMARY_KIND:
+    if block.kind is BlockKind.DEVELOPER and block.name == _SUMMARY_KIND:
         return None
     return _ROW_KINDS.get(block.kind)
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from ...domain.compaction import CompactionState
 from ...domain.compaction_events import CompactBoundary
-from ...domain.item import Item, MessageRuns
+from ...domain.item import MessageRuns, WindowItem
 from ...domain.ranges import Ranges
 from ...domain.session_events import (
     BlockPinned,
@@ -61,7 +61,7 @@ class ReplayFold:
         """Those that views can begin at, by number."""
         self._effective_from = 0
         self._retracted = Ranges()
-        self._items: list[Item] | None = None
+        self._items: list[WindowItem] | None = None
         """The items up to `_items_end`, as if no call were open; None to make all of them again."""
         self._items_end = 0
         self._runs = MessageRuns()
@@ -195,7 +195,7 @@ class ReplayFold:
         recording = self.recording
         return self.history.make_view(recording.key, recording.namespace, coordinate, None)
 
-    def list_items(self) -> Sequence[Item]:
+    def list_items(self) -> Sequence[WindowItem]:
         """Return what `make_items` would; items that only grew at their end are not made again."""
         history = self.history
         if self._items is None:
@@ -222,7 +222,7 @@ class ReplayFold:
             return tuple(made)
         return [replace(one, is_open=True) if one.position in waiting else one for one in made]
 
-    def iter_originals(self, positions: Ranges) -> Iterable[Item]:
+    def iter_originals(self, positions: Ranges) -> Iterable[WindowItem]:
         """Return blocks of the log as items, whatever their status."""
         return make_recalled_items(map(self.recording.get_event, positions))
 

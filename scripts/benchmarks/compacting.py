@@ -8,7 +8,7 @@ from cutbank.adapters.runtime.importing.importer import import_path
 from cutbank.adapters.runtime.sessions.session_store import open_store
 from cutbank.domain.compaction_events import Digest
 from cutbank.domain.digest import build_digest
-from cutbank.domain.item import Item
+from cutbank.domain.item import WindowItem
 from cutbank.domain.ranges import Ranges
 from cutbank.domain.summaries.extractive import ExtractiveSummarizer
 from cutbank.domain.summaries.summarizer import Material
@@ -60,7 +60,7 @@ def told(store: SessionStore) -> StoredSession:
 def hidden(session: StoredSession) -> Material:
     """All of a session, as if all of it left the view."""
     gone = tuple(
-        Item(entry.position, entry.block, entry.turn, entry.tokens, call=entry.call)
+        WindowItem(entry.position, entry.block, entry.turn, entry.tokens, call=entry.call)
         for entry in session.view().entries
     )
     covers = Ranges.span(1, gone[-1].position)

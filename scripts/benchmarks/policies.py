@@ -10,7 +10,7 @@ from time import thread_time
 from cutbank.adapters.settings.policy_catalog import get_policy
 from cutbank.domain.blocks import AnyBlock, Block, ToolCall, ToolResult
 from cutbank.domain.compaction_events import Trigger
-from cutbank.domain.item import Item
+from cutbank.domain.item import WindowItem
 from cutbank.domain.policies.catalog import POLICIES
 from cutbank.domain.policies.policy import Policy, get_presets
 from cutbank.domain.token_estimate import estimate_block
@@ -94,7 +94,7 @@ def planned(policy: Policy, window: Window, _: object) -> None:
 def filled(size: int) -> Window:
     """Turns of seven blocks, nearly as many as the model can hold."""
     turns = [list(turn(number)) for number in range(min(size, 2_000) // BLOCKS + 1)]
-    items: list[Item] = []
+    items: list[WindowItem] = []
     while len(items) < size:
         number, calls = len(items) // BLOCKS, dict[str, int]()
         for block in turns[number % len(turns)]:
@@ -102,7 +102,7 @@ def filled(size: int) -> Window:
             call = calls.get(block.tool_call_id) if isinstance(block, ToolResult) else None
             if isinstance(block, ToolCall):
                 calls[block.tool_call_id] = at
-            items.append(Item(at, block, number + 1, estimate_block(block), call=call))
+            items.append(WindowItem(at, block, number + 1, estimate_block(block), call=call))
     tokens = sum(item.tokens for item in items)
     return Window(
         items=tuple(items),

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import pytest
 
-from cutbank import Block, Kind, ToolCall, UnknownFieldError, Usage
+from cutbank import Block, BlockKind, ToolCall, UnknownFieldError, Usage
 from cutbank.domain.blocks import Media
 
 PNG = b"\x89PNG\r\n\x1a\n" + b"\0" * 20
@@ -67,6 +67,6 @@ def test_images_and_files_are_made_of_bytes_or_an_address() -> None:
     ]
 
     assert [block.media for block, _ in made] == [media for _, media in made]
-    assert [block.kind for block, _ in made] == [Kind.IMAGE] * 2 + [Kind.DOCUMENT] * 2
+    assert [block.kind for block, _ in made] == [BlockKind.IMAGE] * 2 + [BlockKind.DOCUMENT] * 2
     with pytest.raises(ValueError, match="give mime="):
         Block.document(b"\0\1\2")

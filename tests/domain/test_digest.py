@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import JsonValue
 
-from cutbank import Block, Item, Ranges, ToolCall, ToolResult
+from cutbank import Block, Ranges, ToolCall, ToolResult, WindowItem
 from cutbank.domain.blocks import AnyBlock
 from cutbank.domain.compaction_events import Digest, HiddenBlock
 from cutbank.domain.digest import (
@@ -37,8 +37,8 @@ def called(name: str, **arguments: JsonValue) -> ToolCall:
     return ToolCall(tool_call_id="c", name=name, arguments=json.dumps(arguments))
 
 
-def items(*blocks: AnyBlock, begins: int = 1) -> list[Item]:
-    return [Item(at, block, turn=1, tokens=1) for at, block in enumerate(blocks, begins)]
+def items(*blocks: AnyBlock, begins: int = 1) -> list[WindowItem]:
+    return [WindowItem(at, block, turn=1, tokens=1) for at, block in enumerate(blocks, begins)]
 
 
 def test_a_call_reads_or_modifies_the_files_that_it_names() -> None:
@@ -130,7 +130,7 @@ def test_any_call_can_be_read(name: str, arguments: str) -> None:
     find_touched_files(ToolCall(tool_call_id="c", name=name, arguments=arguments))
 
 
-def made(path: str, begins: int) -> list[Item]:
+def made(path: str, begins: int) -> list[WindowItem]:
     told = json.dumps({"artifact_path": path, "sources_used": [1]})
     call = ToolCall(tool_call_id="c", name="draw")
     return items(call, ToolResult(tool_call_id="c", content=told), begins=begins)

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from cutbank import Block, Draft, Item, Material, ModelFacts, Plan, Prices, Window
+from cutbank import Block, Draft, Material, ModelFacts, Plan, Prices, Window, WindowItem
 from cutbank.domain.counting.token_calibration import ContentKind, TokenCalibration
 from cutbank.domain.settlement import (
     price_compaction,
@@ -18,7 +18,8 @@ SONNET = ModelFacts(
 )
 WINDOW = Window(
     items=tuple(
-        Item(position=at, block=Block.user("words"), turn=at, tokens=1_000) for at in range(1, 11)
+        WindowItem(position=at, block=Block.user("words"), turn=at, tokens=1_000)
+        for at in range(1, 11)
     ),
     after=10,
     limit=200_000,

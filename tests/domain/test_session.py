@@ -12,7 +12,7 @@ from hypothesis import given as for_all
 from hypothesis import strategies as st
 
 from cutbank.domain import session_events as events
-from cutbank.domain.blocks import AnyBlock, Block, Kind, ToolCall, ToolResult
+from cutbank.domain.blocks import AnyBlock, Block, BlockKind, ToolCall, ToolResult
 from cutbank.domain.errors import (
     DuplicateToolCallError,
     InvalidPositionError,
@@ -121,7 +121,7 @@ def test_a_session_opens_at_position_1_in_a_stream_of_its_own() -> None:
 
 def test_words_open_a_turn_unless_they_go_on_with_a_prompt() -> None:
     prompt = [turn(1), said("hi")]
-    pieces = [Kind.IMAGE, Kind.DOCUMENT, Kind.DEVELOPER, Kind.NOTE]
+    pieces = [BlockKind.IMAGE, BlockKind.DOCUMENT, BlockKind.DEVELOPER, BlockKind.NOTE]
     opening: list[tuple[int | None, list[Fact]]] = [
         (1, []),
         (None, prompt),

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from made_events import make_boundary
 
-from cutbank import Block, Item, Ranges, ToolResult, Window
+from cutbank import Block, Ranges, ToolResult, Window, WindowItem
 from cutbank.domain.compaction_events import Trim
 from cutbank.domain.trims import (
     count_trimmed_chars,
@@ -25,7 +25,7 @@ def test_a_shortened_text_is_as_long_as_was_reckoned(
 
 
 def test_nothing_but_a_result_is_shortened() -> None:
-    items = [Item(1, Block.user("x" * 400), turn=1, tokens=100)]
+    items = [WindowItem(1, Block.user("x" * 400), turn=1, tokens=100)]
     window = Window(items, after=1, limit=1_000)
 
     assert list_effective_trims(window, items, (Trim(position=1, head=10),)) == ()
@@ -38,7 +38,7 @@ def test_a_shortened_result_shows_twice_as_much_of_its_beginning_as_of_its_end()
 
 def test_a_large_result_is_shortened_and_one_that_was_shortened_already_is_not() -> None:
     items = [
-        Item(at, ToolResult(tool_call_id="c", content="x" * 8_000), turn=1, tokens=2_000)
+        WindowItem(at, ToolResult(tool_call_id="c", content="x" * 8_000), turn=1, tokens=2_000)
         for at in (1, 2)
     ]
     shortened = (Trim(position=1, head=4_000),)

@@ -10,14 +10,22 @@ import pytest
 from agent_talk import Scripted, talk
 from worded_windows import make_plan, make_window
 
-from cutbank import Block, CompactionOptions, Item, Ranges, StoredSession, ToolCall, ToolResult
+from cutbank import (
+    Block,
+    CompactionOptions,
+    Ranges,
+    StoredSession,
+    ToolCall,
+    ToolResult,
+    WindowItem,
+)
 from cutbank.adapters.models.vocabularies import get_counter
 from cutbank.adapters.runtime.compaction.event_sink import make_boundary_message, said_trigger
 from cutbank.adapters.runtime.compaction.from_settings import make_compaction_request
 from cutbank.adapters.runtime.compaction.hook_commands import to_hook_input
 from cutbank.adapters.settings.compaction_settings import CompactionSettings
 from cutbank.adapters.settings.settings import Settings
-from cutbank.domain.blocks import AnyBlock, Kind
+from cutbank.domain.blocks import AnyBlock, BlockKind
 from cutbank.domain.compaction_events import Trigger
 from cutbank.domain.context_limit import DEFAULT_LIMIT
 from cutbank.domain.counting.estimators import ESTIMATORS
@@ -151,7 +159,9 @@ def test_five_things_are_to_be_preserved() -> None:
 @pytest.mark.claim("S4.33")
 def test_each_message_is_shown_up_to_2000_characters() -> None:
     for length, is_shortened in [(1_999, 0), (2_000, 0), (2_001, 1)]:
-        said = ClaudeSdkTemplate().render_conversation([Item(1, Block.user("é" * length), 1, 1)])
+        said = ClaudeSdkTemplate().render_conversation(
+            [WindowItem(1, Block.user("é" * length), 1, 1)]
+        )
 
         assert (
             said == f"[user]: {'é' * (2_000 if is_shortened else length)}{'...' * is_shortened}\n\n"
@@ -169,7 +179,7 @@ def test_each_message_is_labelled_with_its_role() -> None:
         ToolResult(tool_call_id="c", content="It is empty."),
         Block.note("for people"),
     ]
-    items = [Item(at, block, 1, 1) for at, block in enumerate(blocks, 1)]
+    items = [WindowItem(at, block, 1, 1) for at, block in enumerate(blocks, 1)]
 
     assert ClaudeSdkTemplate().render_conversation(items) == (
         "[system]: Be brief.\n\n[user]: Read it.\n\n"
@@ -221,7 +231,7 @@ def test_another_counter_gives_another_split() -> None:
 
     def split(counter: str) -> int:
         count = get_counter(counter).count
-        items = tuple(Item(at, block, 1, count(block)) for at, block in enumerate(blocks, 1))
+        items = tuple(WindowItem(at, block, 1, count(block)) for at, block in enumerate(blocks, 1))
         return POLICY.find_split(Window(items=items, after=len(items), limit=2_000))
 
     assert split("cl100k_base") < split("chars/4")
@@ -236,7 +246,7 @@ def test_an_estimate_is_within_20_percent_of_what_a_tokenizer_counts() -> None:
         root = Path(__file__).parents[2]
         pages = [root / "README.md", *root.glob("docs/*.md"), *root.glob("domain/**/*.py")]
         texts = [page.read_text(encoding="utf-8") for page in pages]
-        items = [Item(at, Block.user(text), 1, 1) for at, text in enumerate(texts, 1)]
+        items = [WindowItem(at, Block.user(text), 1, 1) for at, text in enumerate(texts, 1)]
         assert len(items) > 50, vocabulary
 
         estimated = GoatAsShipped().count_message_tokens(Window(items=items, after=1, limit=1))
@@ -261,7 +271,7 @@ def test_old_results_are_shown_shortened_and_the_log_has_them_whole(session: Sto
     assert len(view.entries) == len(before.entries)
     recent = {entry.position for entry in view.entries[-10:]}
     for entry, whole in zip(view.entries, before.entries, strict=True):
-        is_old = entry.position not in recent and entry.block.kind is Kind.TOOL_RESULT
+        is_old = entry.position not in recent and entry.block.kind is BlockKind.TOOL_RESULT
         assert (entry.shown is not None) is is_old
         assert entry.text.startswith(whole.text[:200])
         assert whole.text[:201] not in entry.text or not is_old

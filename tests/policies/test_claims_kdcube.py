@@ -8,9 +8,17 @@ import pytest
 from agent_talk import FormWriter, full, talk
 from dialects import kdcube
 
-from cutbank import Block, Item, LoopOptions, SessionStore, StoredSession, ToolCall, ToolResult
+from cutbank import (
+    Block,
+    LoopOptions,
+    SessionStore,
+    StoredSession,
+    ToolCall,
+    ToolResult,
+    WindowItem,
+)
 from cutbank.domain import kdcube_timeline
-from cutbank.domain.blocks import AnyBlock, Kind, Origin
+from cutbank.domain.blocks import AnyBlock, BlockKind, Origin
 from cutbank.domain.compaction_events import Trigger
 from cutbank.domain.errors import SummarizerFailedError
 from cutbank.domain.policies.reference.kdcube import KdcubeAsShipped
@@ -25,11 +33,11 @@ SHIPPED = "kdcube@as_shipped"
 LIMIT = 8_000
 
 
-def item(block: AnyBlock, position: int = 1) -> Item:
-    return Item(position=position, block=block, turn=1, tokens=10)
+def item(block: AnyBlock, position: int = 1) -> WindowItem:
+    return WindowItem(position=position, block=block, turn=1, tokens=10)
 
 
-def entry(kind: Kind = Kind.NOTE, **known: str) -> Block:
+def entry(kind: BlockKind = BlockKind.NOTE, **known: str) -> Block:
     return Block(kind=kind, text="x", origin=Origin(format="kdcube", entry=json.dumps(known)))
 
 
@@ -39,7 +47,7 @@ def test_of_eight_turns_six_stay_where_they_fit_and_fewer_where_not(store: Sessi
     for policy, fits in product((POLICY, SHIPPED), (True, False)):
         session = talk(store.session(f"{policy} {fits}"), 8)
         view = session.view()
-        begins = [entry.position for entry in view.entries if entry.block.kind is Kind.USER]
+        begins = [entry.position for entry in view.entries if entry.block.kind is BlockKind.USER]
         limit = int(view.tokens / 0.95 if fits else view.tokens * 0.7)
 
         boundary = session.loop(policy=policy, limit=limit).prepare().boundary
@@ -78,7 +86,7 @@ def test_a_cut_stands_at_messages_and_at_no_result_or_summary() -> None:
 
         assert cut is not None, block
         # What is no message sticks to what follows it: it stays with the prompt.
-        is_message = by_text or block.kind is Kind.TOOL_RESULT
+        is_message = by_text or block.kind is BlockKind.TOOL_RESULT
         assert (cut.first_kept == 2) is (by_text or not is_message), block
         assert KdcubeAsShipped().is_cut_point(block) is by_code, block
 

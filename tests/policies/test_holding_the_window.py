@@ -6,7 +6,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import cutbank
-from cutbank import Block, Item, Kind, PinRules, StoredSession, ToolCall, ToolResult
+from cutbank import Block, BlockKind, PinRules, StoredSession, ToolCall, ToolResult, WindowItem
 from cutbank.domain.policies.reserve_headroom import ReserveHeadroom
 
 Act = tuple[str, int]
@@ -32,7 +32,7 @@ def tell(session: StoredSession, act: Act, number: int) -> None:
     """Append what one act says, each call with its result."""
     kind, length = act
     if kind in {"user", "assistant", "developer"}:
-        session.append(Block(kind=Kind(kind), text=words(length)))
+        session.append(Block(kind=BlockKind(kind), text=words(length)))
         return
     names = [f"c{number}-{at}" for at in range(1 if kind == "call" else 4)]
     arguments = json.dumps({"text": words(length // 8)})
@@ -70,7 +70,7 @@ def test_what_a_loop_prepares_fits_and_no_summary_outgrows_its_budget(
 
 def test_rules_pin_no_more_than_a_part_of_the_context_and_the_first_prompt_before_all() -> None:
     blocks = [*[Block.developer("d")] * 9, Block.user("u"), *[Block.developer("d")] * 9]
-    items = [Item(at, block, 1, tokens=40) for at, block in enumerate(blocks, 1)]
+    items = [WindowItem(at, block, 1, tokens=40) for at, block in enumerate(blocks, 1)]
 
     pinned = [item for item in PinRules().apply(items, 1_000) if item.is_pinned]
 
@@ -80,7 +80,7 @@ def test_rules_pin_no_more_than_a_part_of_the_context_and_the_first_prompt_befor
 def test_a_message_is_pinned_whole_or_not_at_all() -> None:
     small, large = (Block.developer("d", message_id=name) for name in ("small", "large"))
     sizes = [(small, 40), (small, 40), (large, 40), (large, 400)]
-    items = [Item(at, block, 1, tokens) for at, (block, tokens) in enumerate(sizes, 1)]
+    items = [WindowItem(at, block, 1, tokens) for at, (block, tokens) in enumerate(sizes, 1)]
 
     pinned = [item for item in PinRules().apply(items, 1_000) if item.is_pinned]
 

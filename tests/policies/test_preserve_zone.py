@@ -8,10 +8,10 @@ import pytest
 from worded_windows import make_plan, make_window
 
 from cutbank.adapters.settings.policy_catalog import get_policy
-from cutbank.domain.blocks import Kind, ToolResult
+from cutbank.domain.blocks import BlockKind, ToolResult
 from cutbank.domain.compaction_events import Trigger
 from cutbank.domain.errors import NothingToCompactError
-from cutbank.domain.item import Item
+from cutbank.domain.item import WindowItem
 from cutbank.domain.policies.preserve_zone import PreserveZone
 from cutbank.domain.policies.reference.claude_sdk import GoatAsShipped
 from cutbank.domain.ranges import Ranges
@@ -65,7 +65,7 @@ def test_what_stepping_back_parts_is_repaired() -> None:
     window = make_window("u=10 c=10 r=200 c=10 r=20 a=10", limit=100)
     plan = make_plan(GoatAsShipped(max_output_tokens=0, preserve_ratio=0.5), window)
     assert plan.cut == 3
-    assert window.items[2].kind is Kind.TOOL_RESULT
+    assert window.items[2].kind is BlockKind.TOOL_RESULT
 
     settled = settle_plan(window, plan)
 
@@ -152,7 +152,7 @@ def test_an_old_result_is_read_once_until_there_are_fewer(monkeypatch: pytest.Mo
 
 def test_a_character_is_not_cut_in_two() -> None:
     result = ToolResult(tool_call_id="c", content="x" + "é" * 1_000)
-    window = Window(items=(Item(1, result, 1, 500),), after=1, limit=1_000)
+    window = Window(items=(WindowItem(1, result, 1, 500),), after=1, limit=1_000)
     policy = GoatAsShipped(preserve_recent=0)
 
     assert [trim.head for trim, _ in policy.list_old_results(window)] == [100]

@@ -11,7 +11,7 @@ from made_events import make_boundary
 from worded_windows import find_planned_cut, make_plan, make_window
 
 from cutbank.adapters.settings.policy_catalog import get_policy
-from cutbank.domain.blocks import Block, Kind
+from cutbank.domain.blocks import Block, BlockKind
 from cutbank.domain.compaction_events import Trigger
 from cutbank.domain.errors import InvalidSettingError, NothingToCompactError
 from cutbank.domain.models import ModelFacts
@@ -103,7 +103,7 @@ def test_what_is_kept_reaches_the_budget_and_less_would_not(
     window = talk(history, limit=10_000, trigger=Trigger.IDLE)
     first_kept = cut(window, ReserveHeadroom(keep_tokens=keep))
 
-    cuts = [item.position for item in window.items if item.kind is not Kind.TOOL_RESULT]
+    cuts = [item.position for item in window.items if item.kind is not BlockKind.TOOL_RESULT]
     enough = [at for at in cuts if sum(item.tokens for item in window.items[at - 1 :]) >= keep]
     if enough and enough[-1] > 1:
         assert first_kept == enough[-1]

@@ -6,10 +6,10 @@ from functools import partial
 import pytest
 from worded_windows import find_planned_cut, make_plan, make_window
 
-from cutbank.domain.blocks import AnyBlock, Block, Kind, Media, Text, ToolCall, ToolResult
+from cutbank.domain.blocks import AnyBlock, Block, BlockKind, Media, Text, ToolCall, ToolResult
 from cutbank.domain.compaction_events import Trigger
 from cutbank.domain.errors import NothingToCompactError
-from cutbank.domain.item import Item
+from cutbank.domain.item import WindowItem
 from cutbank.domain.policies.reference.tunacode import TunacodeAsShipped, TunacodeLater
 from cutbank.domain.policies.retention_window import RetentionWindow
 from cutbank.domain.settlement import settle_plan
@@ -116,13 +116,13 @@ def test_an_image_counts_as_its_address_or_its_type_and_a_call_as_python_prints_
     call = ToolCall(tool_call_id="c", name="read", arguments='{"a":1,"b":2,"c":3,"d":4}')
     printed = "c" + "read" + str({"a": 1, "b": 2, "c": 3, "d": 4})
     rows: list[tuple[AnyBlock, int]] = [
-        (Block(kind=Kind.IMAGE, media=png), len("[image]")),
-        (Block(kind=Kind.IMAGE, media=url), len("https://example.org/a.png")),
+        (Block(kind=BlockKind.IMAGE, media=png), len("[image]")),
+        (Block(kind=BlockKind.IMAGE, media=url), len("https://example.org/a.png")),
         (ToolResult(tool_call_id="c", content=(Text(text="ab"), png, url)), 2 + 1 + 7 + 1 + 25),
         (call, len(printed)),
     ]
     for block, characters in rows:
-        assert IN_TEXT.count_tokens([Item(1, block, 1, 1)]) == characters // 4, block
+        assert IN_TEXT.count_tokens([WindowItem(1, block, 1, 1)]) == characters // 4, block
 
 
 def test_absurd_settings_end_in_a_plan_or_in_an_error_that_names_the_setting() -> None:

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from worded_windows import find_planned_cut, make_items, make_plan, make_window
 
 from cutbank.adapters.settings.policy_catalog import get_policy
-from cutbank.domain.blocks import Kind, ToolCall
+from cutbank.domain.blocks import BlockKind, ToolCall
 from cutbank.domain.compaction_events import Trigger
 from cutbank.domain.errors import NothingToCompactError
-from cutbank.domain.item import Item
+from cutbank.domain.item import WindowItem
 from cutbank.domain.policies.reference.kdcube import KdcubeAsShipped, count_overhead
 from cutbank.domain.policies.rolling_timeline import RollingTimeline
 from cutbank.domain.ranges import Ranges
@@ -121,7 +121,7 @@ def test_the_raw_cut_keeps_the_share_and_no_whole_message_more(
     assert raw is not None
     kept = [item for item in seen.items if item.position >= raw.first_kept]
     if raw.first_kept > raw.start and sum(item.tokens for item in seen.items) >= raw.keep:
-        spoken = [i for i, item in enumerate(kept) if item.kind is not Kind.THINKING]
+        spoken = [i for i, item in enumerate(kept) if item.kind is not BlockKind.THINKING]
         # Thinking at the end, of no message, stays with whatever it follows.
         assert not spoken or sum(item.tokens for item in kept[spoken[0] + 1 :]) < raw.keep
 
@@ -142,7 +142,7 @@ def test_a_result_larger_than_the_limit_ends_in_a_smaller_view() -> None:
 # The form
 
 
-def material(items: Sequence[Item], *, prefix: Ranges | None = None, **more: Any) -> Material:
+def material(items: Sequence[WindowItem], *, prefix: Ranges | None = None, **more: Any) -> Material:
     positions = Ranges.of(item.position for item in items)
     return Material(
         removed_items=tuple(items), covers=positions, budget=800, prefix=prefix or Ranges(), **more
@@ -168,6 +168,8 @@ def test_files_are_those_that_calls_name_however_deep_and_modified_wins() -> Non
         ToolCall(tool_call_id="4", name="bash", arguments={"path": "d"}),
         ToolCall(tool_call_id="5", name="read", arguments="not json"),
     ]
-    items = [Item(position=at, block=call, turn=1, tokens=1) for at, call in enumerate(calls, 1)]
+    items = [
+        WindowItem(position=at, block=call, turn=1, tokens=1) for at, call in enumerate(calls, 1)
+    ]
 
     assert list_touched_files(items) == (["b"], ["a", "c"])

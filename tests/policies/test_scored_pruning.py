@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from worded_windows import make_plan, make_window
 
-from cutbank import Block, Item, Ranges, ScoredPruning, Trigger, Window
+from cutbank import Block, Ranges, ScoredPruning, Trigger, Window, WindowItem
 from cutbank.adapters.runtime.compaction.event_sink import context_pruned
 from cutbank.adapters.settings.compaction_settings import ContextSettings
 from cutbank.domain.context_limit import Color, UsageLevel, Utilization, find_color
@@ -36,7 +36,7 @@ def compute_target(tokens: int, limit: int = 1_000, policy: ScoredPruning = PLAI
 @pytest.mark.claim("S1.2")
 def test_a_token_is_about_four_characters() -> None:
     texts = ["", "a", "abcd", "abcde", "日本語", "x" * 4_001]
-    items = [Item(at, Block.user(text), at, 0) for at, text in enumerate(texts, 1)]
+    items = [WindowItem(at, Block.user(text), at, 0) for at, text in enumerate(texts, 1)]
 
     assert QbitAsShipped().weigh(items).tokens == [0, 1, 1, 2, 3, 1_001]
 

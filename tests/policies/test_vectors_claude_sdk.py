@@ -9,7 +9,7 @@ import pytest
 from neutral_session import NeutralSession
 from vector_files import FOLDERS, Vector, lines_of
 
-from cutbank import Item, Kind, PreserveZone, Window, get_policy
+from cutbank import BlockKind, PreserveZone, Window, WindowItem, get_policy
 from cutbank.domain.blocks import PROMPT_KINDS
 from cutbank.domain.counting.estimators import GOAT_ESTIMATOR
 from cutbank.domain.policies.preserve_zone import PRUNED_CHARACTERS
@@ -40,7 +40,7 @@ class Case:
     def name(self) -> str:
         return str(self.vector["vector"])
 
-    def message_at(self, item: Item) -> int:
+    def message_at(self, item: WindowItem) -> int:
         """The index of the message that begins with an item."""
         return self.starts.index(self.window.items.index(item))
 
@@ -59,7 +59,7 @@ class Case:
             for first, end in pairwise(self.starts)
         ]
 
-    def split(self, policy: PreserveZone) -> tuple[Sequence[Item], Sequence[Item]]:
+    def split(self, policy: PreserveZone) -> tuple[Sequence[WindowItem], Sequence[WindowItem]]:
         """The items that leave and those that stay, before any repair."""
         items, split = self.window.items, policy.find_split(self.window)
         if isinstance(policy, GoatAsShipped) and split >= len(items):
@@ -147,7 +147,7 @@ def split(case: Case, policy: PreserveZone) -> dict[str, Any]:
         "compacts": bool(leaves),
         "summarised_ids": case.session.ids(leaves),
         "kept_ids": case.session.ids(stays),
-        "kept_starts_with_tool_result": first is Kind.TOOL_RESULT,
+        "kept_starts_with_tool_result": first is BlockKind.TOOL_RESULT,
         "splits_turn": first is not None and first not in PROMPT_KINDS,
     }
 

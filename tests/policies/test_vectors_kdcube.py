@@ -9,7 +9,7 @@ from kdcube_vectors import compaction_of, find_orphan_results, ids, shipped, win
 from neutral_timeline import timeline_window
 from vector_files import FOLDERS, Vector, lines_of
 
-from cutbank import Item, Trigger
+from cutbank import Trigger, WindowItem
 from cutbank.domain.policies.reference.kdcube import count_overhead, iter_sizes
 from cutbank.domain.summaries.kdcube_template import list_touched_files
 from cutbank.domain.summaries.summarizer import SummaryPart
@@ -96,7 +96,7 @@ def test_vectors_of_a_second_pass_that_nobody_forces(folder: str) -> None:
         assert found == {name: expected[name] for name in found}, vector["vector"]
 
 
-def new_summary(item: Item, compaction: TimelineCompaction) -> dict[str, Any]:
+def new_summary(item: WindowItem, compaction: TimelineCompaction) -> dict[str, Any]:
     """The summary that was just written, as a neutral block."""
     return {
         "id": "SUMMARY_NEW",

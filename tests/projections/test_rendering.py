@@ -8,7 +8,7 @@ from provider_rules import check_anthropic
 from recorded_views import Talk, thought
 from renderings import PNG, call, iter_requests, result, spoken, text
 
-from cutbank.domain.blocks import AnyBlock, Block, Kind, Native, Text
+from cutbank.domain.blocks import AnyBlock, Block, BlockKind, Native, Text
 from cutbank.domain.compaction_events import Trim
 from cutbank.projections.history_view import HistoryView
 from cutbank.projections.rendering.catalog import RENDERERS, render_view
@@ -167,7 +167,7 @@ def test_parallel_calls_stay_one_message_though_answers_and_remarks_fell_between
 
 
 def test_who_speaks_makes_the_messages() -> None:
-    picture = Block(kind=Kind.IMAGE, media=PNG)
+    picture = Block(kind=BlockKind.IMAGE, media=PNG)
     talk = Talk(Block.user("See:"), picture, Block.developer("Hint."))
     chat = render_view(talk.view(), "openai-chat")["messages"]
     responses = render_view(talk.view(), "openai-responses")["input"]

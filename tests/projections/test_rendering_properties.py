@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from recorded_views import Talk
 from renderings import iter_requests
 
-from cutbank import Block, HistoryView, Kind, Text, ToolCall, ToolResult
+from cutbank import Block, BlockKind, HistoryView, Text, ToolCall, ToolResult
 from cutbank.domain.blocks import AnyBlock, Media, Native, NativePart, ResultPart
 from cutbank.domain.compaction_events import Replacement, Trim
 from cutbank.projections.rendering import summary_message
@@ -110,7 +110,9 @@ SAID = st.one_of(
     st.builds(lambda words, item: Block.thinking(words, native=item), WORDS, THOUGHTS),
     st.builds(
         lambda words, media: Block(
-            kind=Kind.IMAGE if media.type == "image" else Kind.DOCUMENT, text=words, media=media
+            kind=BlockKind.IMAGE if media.type == "image" else BlockKind.DOCUMENT,
+            text=words,
+            media=media,
         ),
         WORDS,
         MEDIA,
@@ -211,7 +213,7 @@ def items_in(value: Any) -> list[dict[str, Any]]:
 def visible(entry: ViewEntry) -> Sequence[str]:
     """What an entry shows that a model must read."""
     block = entry.block
-    if block.kind is Kind.THINKING or block.kind is Kind.TOOL_CALL:
+    if block.kind is BlockKind.THINKING or block.kind is BlockKind.TOOL_CALL:
         return ()
     if entry.shown is None and isinstance(block, ToolResult) and not isinstance(block.content, str):
         return [part.text for part in block.content if isinstance(part, Text)]

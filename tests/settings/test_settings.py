@@ -16,7 +16,7 @@ from cutbank.adapters.settings.listing import list_effective_settings
 from cutbank.adapters.settings.load_settings import load_settings
 from cutbank.adapters.settings.section import has_key, is_key_name, show_value
 from cutbank.adapters.settings.settings import IdleSettings, Settings
-from cutbank.domain.blocks import Kind
+from cutbank.domain.blocks import BlockKind
 from cutbank.domain.compaction_terms import PinRules
 from cutbank.domain.errors import InvalidSettingError
 from cutbank.domain.idle_rules import IdleRules, QuietHours
@@ -136,7 +136,7 @@ def test_the_environment_goes_before_the_file(tmp_path: Path) -> None:
     assert settings.policy == ReserveHeadroom(9000, 4000)
     assert settings.summary.chain == ("extractive",)
     assert settings.summary.command == ("a program", "x,y")
-    assert settings.pins.kinds == (Kind.USER, Kind.DEVELOPER)
+    assert settings.pins.kinds == (BlockKind.USER, BlockKind.DEVELOPER)
     model = settings.models["gpt-4.1"]
     assert (model.context, model.output) == (1_000_000, 32_000)
     assert settings.models["Big"].output == 7

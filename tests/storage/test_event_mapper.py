@@ -21,7 +21,7 @@ from hypothesis import HealthCheck, given, settings
 from cutbank.adapters.storage.event_log.event_mapper import MIN_BODY_BYTES, ZstdCompressor
 from cutbank.adapters.storage.event_log.event_store import EventStore
 from cutbank.adapters.storage.event_log.stored_row import StoredRow
-from cutbank.domain.blocks import Block, Kind, Media, Native, NativePart, Text, ToolResult
+from cutbank.domain.blocks import Block, BlockKind, Media, Native, NativePart, Text, ToolResult
 from cutbank.domain.event import Event
 from cutbank.domain.session_events import (
     BlockAppended,
@@ -182,7 +182,7 @@ def test_a_document_that_is_itself_compressed_is_given_back_as_it_was(
         data = ZstdCompressor().compress(bytes(1_000)) + b"\xff" * size
         assert data.startswith(ZstdCompressor.MAGIC)
         document = Media(type="document", mime="application/zstd", data=data)
-        block = Block(kind=Kind.DOCUMENT, media=document)
+        block = Block(kind=BlockKind.DOCUMENT, media=document)
         event = appended("").model_copy(
             update={"block": block, "subject": f"owner {size} {store is plain}"}
         )

@@ -37,7 +37,7 @@ from cutbank.adapters.storage.event_log.event_mapper import (
 )
 from cutbank.adapters.storage.event_log.stored_row import StoredRow
 from cutbank.adapters.storage.sqlite import sqlite_schema
-from cutbank.domain.event import Event, Record
+from cutbank.domain.event import Event, StoredValue
 
 FOLDER = Path(__file__).parent / "golden"
 ROWS = sorted(FOLDER.glob("*.jsonl"))
@@ -80,7 +80,7 @@ def read(golden: dict[str, Any]) -> Event:
 def tree_of(value: Any) -> Any:
     """All that a value holds, defaults included, as the golden files say it."""
     match value:
-        case Record():
+        case StoredValue():
             fields = {
                 one.serialization_alias or name: getattr(value, name)
                 for name, one in type(value).model_fields.items()
@@ -178,7 +178,7 @@ NOWHERE_STORED = ("cutbank.domain.backtest.", "cutbank.domain.fidelity.")
 """What a backtest measured is kept in its cache alone, under a fingerprint of the code that did."""
 
 
-def classes_of_the_domain() -> Iterator[type[Record]]:
+def classes_of_the_domain() -> Iterator[type[StoredValue]]:
     """Every class that is stored."""
     for module in walk_packages(cutbank.domain.__path__, "cutbank.domain."):
         if module.name.startswith(NOWHERE_STORED):
@@ -186,16 +186,16 @@ def classes_of_the_domain() -> Iterator[type[Record]]:
         for thing in vars(import_module(module.name)).values():
             if (
                 isinstance(thing, type)
-                and issubclass(thing, Record)
+                and issubclass(thing, StoredValue)
                 and thing.__module__ == module.name
-                and thing not in {Record, Event}
+                and thing not in {StoredValue, Event}
             ):
                 yield thing
 
 
-def records_in(value: Any) -> Iterator[Record]:
+def records_in(value: Any) -> Iterator[StoredValue]:
     match value:
-        case Record():
+        case StoredValue():
             yield value
             for name in type(value).model_fields:
                 yield from records_in(getattr(value, name))

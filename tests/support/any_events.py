@@ -9,10 +9,10 @@ from uuid import UUID, uuid4
 from hypothesis import strategies as st
 from pydantic import AwareDatetime, JsonValue
 
-from cutbank import Kind, Ranges, ToolCall, ToolResult
+from cutbank import BlockKind, Ranges, ToolCall, ToolResult
 from cutbank.adapters.storage.event_log.event_mapper import MIN_BODY_BYTES, ZstdCompressor
 from cutbank.domain import compaction_events, session_events
-from cutbank.domain.event import Event, Record
+from cutbank.domain.event import Event, StoredValue
 
 EVENTS = [
     thing
@@ -68,7 +68,7 @@ TIMES = st.datetimes(
     )
 )
 RANGES = st.builds(Ranges.of, st.sets(st.integers(1, 400)))
-KINDS = st.sampled_from(sorted(set(Kind) - {Kind.TOOL_CALL, Kind.TOOL_RESULT}))
+KINDS = st.sampled_from(sorted(set(BlockKind) - {BlockKind.TOOL_CALL, BlockKind.TOOL_RESULT}))
 
 
 def values(kind: Any) -> st.SearchStrategy[Any]:
@@ -84,7 +84,7 @@ def values(kind: Any) -> st.SearchStrategy[Any]:
         type(None): st.none(),
         UUID: st.uuids(),
         Ranges: RANGES,
-        Kind: KINDS,
+        BlockKind: KINDS,
         AwareDatetime: TIMES,
         datetime: TIMES,
     }
@@ -92,7 +92,7 @@ def values(kind: Any) -> st.SearchStrategy[Any]:
         return simple[kind]
     if isinstance(kind, type) and issubclass(kind, StrEnum):
         return st.sampled_from(list(kind))
-    if isinstance(kind, type) and issubclass(kind, Record):
+    if isinstance(kind, type) and issubclass(kind, StoredValue):
         return records(kind)
     inside = get_args(kind)
     match get_origin(kind):
@@ -113,7 +113,7 @@ def values(kind: Any) -> st.SearchStrategy[Any]:
     raise TypeError(f"no values are known of {kind}")
 
 
-def records(kind: type[Record], **known: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+def records(kind: type[StoredValue], **known: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
     known = {
         name: values(field.annotation)
         if field.is_required()

@@ -13,12 +13,12 @@ from cutbank.adapters.transcripts.formats.source import TranscriptSource
 THREAD = "019b0000-0000-7000-8000-000000000001"
 PARENT = "019b0000-0000-7000-8000-000000000002"
 
-Item = dict[str, Any]
+WindowItem = dict[str, Any]
 
 
 class Rollout:
     def __init__(self, thread: str = THREAD, **meta: Any) -> None:
-        self.lines: list[Item] = []
+        self.lines: list[WindowItem] = []
         self.total: Counter[str] = Counter()
         self.add("session_meta", {"id": thread, "cwd": "/here", "cli_version": "0.1"} | meta)
 
@@ -33,7 +33,7 @@ class Rollout:
     def event(self, kind: str, **fields: Any) -> int:
         return self.add("event_msg", {"type": kind} | fields)
 
-    def user(self, *texts: str | Item) -> int:
+    def user(self, *texts: str | WindowItem) -> int:
         return self.add("response_item", message("user", *texts))
 
     def says(self, *texts: str) -> int:
@@ -57,20 +57,20 @@ class Rollout:
             "token_count", info={"total_token_usage": self.total, "last_token_usage": last}
         )
 
-    def compacts(self, *history: Item, said: str = "", **fields: Any) -> int:
+    def compacts(self, *history: WindowItem, said: str = "", **fields: Any) -> int:
         return self.add("compacted", {"message": said, "replacement_history": [*history]} | fields)
 
     def raw(self) -> bytes:
         return b"".join(json.dumps(line).encode() + b"\n" for line in self.lines)
 
 
-def message(role: str, *texts: str | Item) -> Item:
+def message(role: str, *texts: str | WindowItem) -> WindowItem:
     kind = "output_text" if role == "assistant" else "input_text"
     content = [{"type": kind, "text": text} if isinstance(text, str) else text for text in texts]
     return {"type": "message", "role": role, "content": content}
 
 
-def sealed(**fields: Any) -> Item:
+def sealed(**fields: Any) -> WindowItem:
     """A summary that only the provider can read."""
     return {"type": "compaction", "id": "cmp_1", "encrypted_content": "gAAAA"} | fields
 

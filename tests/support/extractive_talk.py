@@ -3,10 +3,10 @@
 import json
 from dataclasses import dataclass, field, replace
 
-from cutbank.domain.blocks import AnyBlock, Block, Kind, ToolCall, ToolResult
+from cutbank.domain.blocks import AnyBlock, Block, BlockKind, ToolCall, ToolResult
 from cutbank.domain.compaction_events import Digest
 from cutbank.domain.digest import build_digest
-from cutbank.domain.item import Item
+from cutbank.domain.item import WindowItem
 from cutbank.domain.ranges import Ranges
 from cutbank.domain.summaries.extractive import ExtractiveSummarizer
 from cutbank.domain.summaries.gate import check_draft
@@ -20,8 +20,8 @@ class Talk:
 
     head: int = 0
     turn: int = 0
-    items: list[Item] = field(default_factory=list)
-    gone: list[Item] = field(default_factory=list)
+    items: list[WindowItem] = field(default_factory=list)
+    gone: list[WindowItem] = field(default_factory=list)
     draft: Draft | None = None
     digest: Digest = field(default_factory=Digest)
 
@@ -29,9 +29,9 @@ class Talk:
         for said in blocks:
             block = Block.user(said) if isinstance(said, str) else said
             self.head += 1
-            self.turn += block.kind is Kind.USER
+            self.turn += block.kind is BlockKind.USER
             size = estimate_block(block) if tokens is None else tokens
-            self.items.append(Item(self.head, block, self.turn, size))
+            self.items.append(WindowItem(self.head, block, self.turn, size))
         return self
 
     def call(
@@ -65,8 +65,8 @@ class Talk:
         return draft
 
 
-def user_texts(items: list[Item]) -> list[str]:
-    return [item.block.text for item in items if item.kind is Kind.USER]
+def user_texts(items: list[WindowItem]) -> list[str]:
+    return [item.block.text for item in items if item.kind is BlockKind.USER]
 
 
 def filler(words: int = 4_000) -> Block:

@@ -11,7 +11,7 @@ from cutbank.adapters.transcripts.formats.outgoing import (
     OutgoingCompaction,
     OutgoingPart,
 )
-from cutbank.domain.blocks import Block, Kind, Media, ToolCall, ToolResult
+from cutbank.domain.blocks import Block, BlockKind, Media, ToolCall, ToolResult
 from cutbank.projections.rendering import summary_message
 
 _REMINDER = re.compile(r"\s*<system-reminder>(.*)</system-reminder>\s*", re.DOTALL)
@@ -21,7 +21,11 @@ _ABANDONED = re.compile(r"\s*\[abandoned: [^\]]*\]\s*")
 _NOT_SHOWN = "[the source does not show the summary that it made]"
 """Where a source keeps its summary to itself: this is told of it, and nothing is lost with it."""
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_-]")
-_SPEAKERS = {Kind.USER: "user", Kind.ASSISTANT: "assistant", Kind.DEVELOPER: "developer"}
+_SPEAKERS = {
+    BlockKind.USER: "user",
+    BlockKind.ASSISTANT: "assistant",
+    BlockKind.DEVELOPER: "developer",
+}
 
 
 @dataclass
@@ -58,15 +62,15 @@ def heard(parts: Iterable[OutgoingPart]) -> Heard:
                 known = open_calls.pop(result.tool_call_id)
                 is_answer = not _ABANDONED.fullmatch(result.text)
                 found.results[known] = _plain(result.text) if is_answer else None
-            case OutgoingBlock(block=Block(kind=Kind.DEVELOPER, name="summary", text=text)):
+            case OutgoingBlock(block=Block(kind=BlockKind.DEVELOPER, name="summary", text=text)):
                 told = summary_message.parse_summary_message(text)
                 _sum_up(found, told.text if told else text)
             case OutgoingBlock(
-                block=Block(kind=Kind.DOCUMENT, media=Media(mime="text/plain", data=data))
+                block=Block(kind=BlockKind.DOCUMENT, media=Media(mime="text/plain", data=data))
             ):
                 found.documents.append(_plain(data.decode()))
             case OutgoingBlock(block=Block(kind=kind, text=text)) if speaker := _SPEAKERS.get(kind):
-                if kind is Kind.DEVELOPER and (marked := _REMINDER.fullmatch(text)):
+                if kind is BlockKind.DEVELOPER and (marked := _REMINDER.fullmatch(text)):
                     text = marked[1]
                 _say(found, speaker, text)
     return found

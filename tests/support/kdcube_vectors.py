@@ -8,7 +8,7 @@ from neutral_blocks import Neutral
 from neutral_timeline import timeline_window
 from vector_files import Vector
 
-from cutbank import Item, RollingTimeline, ToolCall, ToolResult, Trigger, Window, get_policy
+from cutbank import RollingTimeline, ToolCall, ToolResult, Trigger, Window, WindowItem, get_policy
 from cutbank.domain.summaries.summarizer import SummaryPart, SummaryRequest
 
 SYNTHETIC = {SummaryPart.HISTORY: "SUM", SummaryPart.TURN: "PRE"}
@@ -38,15 +38,15 @@ def compaction_of(vector: Vector) -> TimelineCompaction:
     return kdcube.compacted(window_of(vector), shipped(vector), writer(vector))
 
 
-def ids(items: Iterable[Item], blocks: Sequence[Neutral]) -> list[str]:
+def ids(items: Iterable[WindowItem], blocks: Sequence[Neutral]) -> list[str]:
     """The vectors' names of blocks; a summary that was just written has none yet."""
     return [blocks[item.position - 1]["id"] if item.position else "SUMMARY_NEW" for item in items]
 
 
-def find_orphan_results(items: Iterable[Item]) -> list[Item]:
+def find_orphan_results(items: Iterable[WindowItem]) -> list[WindowItem]:
     """The results that come without an earlier call among the items."""
     called: set[str] = set()
-    orphans: list[Item] = []
+    orphans: list[WindowItem] = []
     for item in items:
         if isinstance(item.block, ToolCall):
             called.add(item.block.tool_call_id)

@@ -7,7 +7,7 @@ from typing import Any
 from neutral_session import NeutralSession
 from vector_files import Vector, lines_of
 
-from cutbank import Item, Material, Ranges, Window, get_policy
+from cutbank import Material, Ranges, Window, WindowItem, get_policy
 from cutbank.domain.compaction_events import Digest
 from cutbank.domain.counting.estimators import KLAUDE_ESTIMATOR
 from cutbank.domain.digest import build_digest
@@ -27,7 +27,7 @@ class Case:
 
     vector: Vector
     session: NeutralSession
-    whole: Sequence[Item]
+    whole: Sequence[WindowItem]
     """All that was ever said."""
     policy: KlaudeAsShipped
     window: Window
@@ -51,7 +51,7 @@ class Case:
         lasts = [self.session.position(names[-1]) for names in messages]
         return next((i for i, last in enumerate(lasts) if last >= position), 0)
 
-    def count_tokens(self, items: Sequence[Item]) -> int:
+    def count_tokens(self, items: Sequence[WindowItem]) -> int:
         return KLAUDE_ESTIMATOR.count_message([item.block for item in items])
 
     def walk(self) -> ReserveWalk:

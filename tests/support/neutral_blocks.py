@@ -3,14 +3,14 @@
 from collections.abc import Mapping
 from typing import Any
 
-from cutbank import Block, Kind, Text, ToolCall, ToolResult
+from cutbank import Block, BlockKind, Text, ToolCall, ToolResult
 from cutbank.domain.blocks import AnyBlock, Media, ResultPart
 from cutbank.domain.compaction_events import Digest
 
 Neutral = dict[str, Any]
 
 IMAGE = Media(type="image", mime="image/png", data=b"\x89PNG")
-KINDS = {"turn_header": Kind.NOTE}
+KINDS = {"turn_header": BlockKind.NOTE}
 """Neutral kinds whose name is another one here; a header's block is named after it."""
 
 
@@ -29,7 +29,7 @@ def block_of(neutral: Neutral) -> AnyBlock:
         content = (Text(text=neutral["text"]), *images) if images else neutral["text"]
         return ToolResult(tool_call_id=call, content=content)
     return Block(
-        kind=KINDS.get(kind) or Kind(kind),
+        kind=KINDS.get(kind) or BlockKind(kind),
         text=neutral["text"],
         name=meta.get("path") or meta.get("author") or ("turn.header" if kind in KINDS else None),
         message_id=message or (neutral["id"] if meta.get("images") else None),
@@ -39,7 +39,7 @@ def block_of(neutral: Neutral) -> AnyBlock:
 def images_of(neutral: Neutral) -> list[Block]:
     if neutral["kind"] != "user":
         return []
-    image = Block(kind=Kind.IMAGE, media=IMAGE, message_id=neutral["id"])
+    image = Block(kind=BlockKind.IMAGE, media=IMAGE, message_id=neutral["id"])
     return [image] * int(neutral["meta"].get("images", 0))
 
 

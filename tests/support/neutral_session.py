@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from made_events import ENVELOPE, make_boundary, make_summary
 from neutral_blocks import Neutral, block_of, images_of, turn_of
 
-from cutbank import Item, Ranges, ToolCall, ToolResult, Trigger, Usage, Window
+from cutbank import Ranges, ToolCall, ToolResult, Trigger, Usage, Window, WindowItem
 from cutbank.domain.blocks import AnyBlock
 from cutbank.domain.compaction_events import Digest
 from cutbank.domain.event import Event
@@ -36,7 +36,7 @@ class NeutralSession:
         """Of the neutral block that a position belongs to."""
         return self._ids[position // ROOM - 1]
 
-    def ids(self, items: Iterable[Item]) -> list[str]:
+    def ids(self, items: Iterable[WindowItem]) -> list[str]:
         return list(dict.fromkeys(self.id(item.position) for item in items))
 
     def positions(self, ids: Iterable[str]) -> Ranges:

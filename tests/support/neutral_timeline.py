@@ -7,7 +7,7 @@ from typing import Any
 from made_events import make_boundary, make_summary
 from neutral_blocks import Neutral, block_of, turn_of
 
-from cutbank import Block, Item, Kind, Ranges, Trigger, Window
+from cutbank import Block, BlockKind, Ranges, Trigger, Window, WindowItem
 from cutbank.domain.blocks import AnyBlock, Origin
 
 TIME = "2026-02-09T00:00:00Z"
@@ -41,12 +41,14 @@ def timeline_block(neutral: Neutral) -> AnyBlock:
     }
     origin = Origin(format="kdcube", entry=json.dumps(entry))
     if neutral["kind"] == "summary":
-        return Block(kind=Kind.NOTE, text=neutral["text"], origin=origin)
+        return Block(kind=BlockKind.NOTE, text=neutral["text"], origin=origin)
     return block_of(neutral).model_copy(update={"origin": origin})
 
 
-def timeline_item(position: int, neutral: Neutral) -> Item:
-    return Item(position=position, block=timeline_block(neutral), turn=turn_of(neutral), tokens=0)
+def timeline_item(position: int, neutral: Neutral) -> WindowItem:
+    return WindowItem(
+        position=position, block=timeline_block(neutral), turn=turn_of(neutral), tokens=0
+    )
 
 
 def timeline_window(blocks: Sequence[Neutral], config: dict[str, Any], trigger: Trigger) -> Window:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from cutbank.domain.item import Item
+from cutbank.domain.item import WindowItem
 from cutbank.domain.summaries.summarizer import Material, SummaryPart, SummaryRequest
 
 LEAD = "What happened before:"
@@ -29,7 +29,7 @@ class OwnForm:
         of_turn = SummaryRequest(SummaryPart.TURN, turn, material.turn_budget or material.budget)
         return tuple(one for one in (of_history, of_turn) if one.items)
 
-    def render_conversation(self, items: Sequence[Item]) -> str:
+    def render_conversation(self, items: Sequence[WindowItem]) -> str:
         return "\n".join(
             f"[{item.kind}] {item.block.text[: self.shown]}"
             for item in items

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from cutbank import Item, Material, Pi, Ranges, ToolCall, Window
+from cutbank import Material, Pi, Ranges, ToolCall, Window, WindowItem
 from cutbank.domain.compaction_events import Digest
 from cutbank.domain.messages import Role, find_message_start, find_role
 from cutbank.domain.policies.reference.pi_mono import PiAsShipped
@@ -23,10 +23,10 @@ class PiPreparation:
     is_split_turn: bool
     tokens_before: int
     previous_summary: str | None
-    history: tuple[Item, ...]
+    history: tuple[WindowItem, ...]
     """The items to summarize, except the beginning of a split turn."""
-    prefix: tuple[Item, ...]
-    kept: tuple[Item, ...]
+    prefix: tuple[WindowItem, ...]
+    kept: tuple[WindowItem, ...]
     digest: Digest
     """The files that pi's own tools touched, in everything that has left so far."""
 
@@ -42,7 +42,7 @@ class PiPreparation:
         )
 
 
-def add_touched_files(items: Iterable[Item], previous: Digest) -> Digest:
+def add_touched_files(items: Iterable[WindowItem], previous: Digest) -> Digest:
     """Return the files that pi's own tools touched, added to the previous ones.
 
     Failed calls count too; modified files are not listed as read.

@@ -5,7 +5,7 @@ from typing import Any
 
 from neutral_blocks import block_of, images_of, turn_of
 
-from cutbank import Item, Policy, ScoredPruning, Trigger, Window, get_policy
+from cutbank import Policy, ScoredPruning, Trigger, Window, WindowItem, get_policy
 from cutbank.domain.blocks import AnyBlock
 from cutbank.domain.token_estimate import estimate_block
 
@@ -45,7 +45,7 @@ class Case:
 def case_of(vector: dict[str, Any], trigger: Trigger = Trigger.THRESHOLD) -> Case:
     """A window of the vector's blocks; positions are counted from 1."""
     ids: dict[int, str] = {}
-    items: list[Item] = []
+    items: list[WindowItem] = []
     calls: dict[str, int] = {}
     for neutral in vector["input"]:
         if neutral["kind"] in LEFT_OUT:
@@ -58,6 +58,6 @@ def case_of(vector: dict[str, Any], trigger: Trigger = Trigger.THRESHOLD) -> Cas
             call = calls.get(name) if neutral["kind"] == "tool_result" else None
             if neutral["kind"] == "tool_call":
                 calls[name] = position
-            items.append(Item(position, block, turn_of(neutral), estimate_block(block), call))
+            items.append(WindowItem(position, block, turn_of(neutral), estimate_block(block), call))
     limit = vector["config"]["max_context_tokens"]
     return Case(vector, ids, Window(tuple(items), len(ids), limit, trigger))

@@ -9,7 +9,7 @@ from made_events import make_boundary, make_summary
 from cutbank.domain.blocks import AnyBlock, Block, ToolCall, ToolResult
 from cutbank.domain.compaction_events import CompactBoundary, Summary, Trigger, Trim
 from cutbank.domain.errors import NothingToCompactError
-from cutbank.domain.item import Item, group_blocks, order_for_view
+from cutbank.domain.item import WindowItem, group_blocks, order_for_view
 from cutbank.domain.ranges import Ranges
 from cutbank.domain.settlement import BlockStatus, Settlement, settle_plan
 from cutbank.domain.token_estimate import estimate_block
@@ -136,9 +136,9 @@ class Story:
             return False
         return self.boundary is None or at > self.boundary.after or at in self.boundary.kept
 
-    def _item(self, at: int) -> Item:
+    def _item(self, at: int) -> WindowItem:
         block, turn, call = self.blocks[at]
-        return Item(
+        return WindowItem(
             position=at,
             block=block,
             turn=turn,

@@ -9,7 +9,7 @@ from databases import asked
 from cutbank import Block, CompactionOptions, FileReport, Parent, SessionStore, ToolCall, ToolResult
 from cutbank.adapters.runtime.archive.archives import write_archive
 from cutbank.adapters.runtime.importing.importer import import_path
-from cutbank.domain.blocks import Kind, Media
+from cutbank.domain.blocks import BlockKind, Media
 from cutbank.domain.policies.reserve_headroom import ReserveHeadroom
 
 LARGE = "a large result, of which there is only one\n" * 2_000
@@ -25,7 +25,9 @@ def tell(store: SessionStore) -> None:
     session.append(ToolCall(tool_call_id="c", name="read", arguments='{"path": "a"}'), key="one")
     session.append(ToolResult(tool_call_id="c", content=LARGE), key="two")
     image = Media(type="image", mime="image/png", data=b"\x89PNG\r\n\x1a\n" + b"\x07" * 9_000)
-    session.append(Block(kind=Kind.IMAGE, media=image), Block.user("a lone \ud800, and a NUL \0"))
+    session.append(
+        Block(kind=BlockKind.IMAGE, media=image), Block.user("a lone \ud800, and a NUL \0")
+    )
     session.append(ToolCall(tool_call_id="d", name="read", arguments="{}"))
     session.pin(session.position - 1)
     talk(session, 20)

@@ -7,14 +7,14 @@ from typing import Any
 from pydantic_ai.messages import ModelMessage, ModelRequest, SystemPromptPart, UserPromptPart
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 
-from cutbank import Block, Item, Material, Ranges, ToolCall, ToolResult
+from cutbank import Block, Material, Ranges, ToolCall, ToolResult, WindowItem
 from cutbank.domain.blocks import AnyBlock
 from cutbank.domain.compaction_events import Digest
 from cutbank.domain.digest import build_digest
 from cutbank.domain.token_estimate import estimate_block
 
 
-def items_of(*blocks: AnyBlock, begins: int = 1) -> tuple[Item, ...]:
+def items_of(*blocks: AnyBlock, begins: int = 1) -> tuple[WindowItem, ...]:
     """Blocks at consecutive positions; a result is tied to the call of its id."""
     calls = {
         block.tool_call_id: begins + index
@@ -22,7 +22,7 @@ def items_of(*blocks: AnyBlock, begins: int = 1) -> tuple[Item, ...]:
         if isinstance(block, ToolCall)
     }
     return tuple(
-        Item(
+        WindowItem(
             position=begins + index,
             block=block,
             turn=1,
@@ -33,7 +33,7 @@ def items_of(*blocks: AnyBlock, begins: int = 1) -> tuple[Item, ...]:
     )
 
 
-def material_of(items: Iterable[Item], **more: Any) -> Material:
+def material_of(items: Iterable[WindowItem], **more: Any) -> Material:
     """All of these leave; what the text may take is ample unless it is said."""
     items = tuple(items)
     material = Material(

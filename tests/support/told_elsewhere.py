@@ -1,6 +1,6 @@
 """A session that cutbank made itself, and what is said in one that was imported."""
 
-from cutbank import Block, Kind, StoredSession, Text, ToolCall, ToolResult, Usage
+from cutbank import Block, BlockKind, StoredSession, Text, ToolCall, ToolResult, Usage
 from cutbank.domain.blocks import Media
 
 PNG = Media(type="image", mime="image/png", data=b"\x89PNG-a-small-picture")
@@ -10,7 +10,7 @@ def talk(session: StoredSession) -> None:
     """A prompt with an image, two calls at once (one fails), an answer, and an open call."""
     session.append(
         Block.user("which boats leave?", message_id="p1"),
-        Block(kind=Kind.IMAGE, media=PNG, message_id="p1"),
+        Block(kind=BlockKind.IMAGE, media=PNG, message_id="p1"),
     )
     view = session.view()
     session.append(

@@ -4,20 +4,20 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from cutbank import Block, Item, Plan, Policy, ToolCall, ToolResult, Trigger, Window
+from cutbank import Block, Plan, Policy, ToolCall, ToolResult, Trigger, Window, WindowItem
 from cutbank.domain.blocks import AnyBlock
 
 
 def make_items(
     words: str, tokens: int = 10, blocks: Mapping[str, AnyBlock] | None = None
-) -> tuple[Item, ...]:
+) -> tuple[WindowItem, ...]:
     """Return an item for each word, the first at position 1.
 
     `u` user (begins a turn), `a` assistant, `t` thinking, `d` developer, `c` call, `l` call that
     only looks, `r` result of the newest call without one. `/m` puts it into message m and `=5`
     makes it that large; `!` pins it, `~` breaks it off. Texts have four characters a token.
     """
-    items: list[Item] = []
+    items: list[WindowItem] = []
     turn = 1
     for at, word in enumerate(words.split(), 1):
         said, _, size = word.strip("!~").partition("=")
@@ -30,7 +30,7 @@ def make_items(
         count = int(size or tokens)
         block = (blocks or {}).get(kind) or make_block(kind, call or at, count)
         items.append(
-            Item(
+            WindowItem(
                 position=at,
                 block=block.model_copy(update={"message_id": message or None}),
                 turn=turn,

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from ....domain.blocks import UNSENT_KINDS, Kind
+from ....domain.blocks import UNSENT_KINDS, BlockKind
 from ....domain.compaction_events import CompactionFailed
 from ....domain.ranges import Ranges
 from ....domain.settlement import BlockStatus
@@ -161,7 +161,7 @@ def shorten_text(text: str, longest: int | None) -> tuple[str, int, str]:
 
 def _find_title(story: PageStory) -> str:
     """Return the session's title, else the user's first message, else its key."""
-    texts = (one.block.text for one in story.blocks if one.block.kind is Kind.USER)
+    texts = (one.block.text for one in story.blocks if one.block.kind is BlockKind.USER)
     first = next((" ".join(text.split()) for text in texts if text.strip()), "")
     if len(first) > _MAX_TITLE_CHARACTERS:
         first = f"{first[: _MAX_TITLE_CHARACTERS - 1]}…"

@@ -13,7 +13,7 @@ from ....domain.blocks import (
     UNSENT_KINDS,
     AnyBlock,
     Block,
-    Kind,
+    BlockKind,
     Media,
     NativePart,
     Text,
@@ -136,8 +136,8 @@ class BlockLog:
 
 
 _CLASSES: dict[str, type[ToolCall | ToolResult]] = {
-    Kind.TOOL_CALL: ToolCall,
-    Kind.TOOL_RESULT: ToolResult,
+    BlockKind.TOOL_CALL: ToolCall,
+    BlockKind.TOOL_RESULT: ToolResult,
 }
 
 

@@ -13,7 +13,7 @@ from ....domain.blocks import UNSENT_KINDS, Block, ToolCall
 from ....domain.compaction import MAIN_LINEAGE
 from ....domain.compaction_events import CompactBoundary
 from ....domain.errors import InvalidSettingError
-from ....domain.event import Event, Record
+from ....domain.event import Event, StoredValue
 from ....domain.session_events import ModelCalled, TurnStarted
 from ....projections.audit_entries import (
     REFUTED_PROOFS,
@@ -242,7 +242,7 @@ def _describe_event(event: Event, audit: Audit) -> str:
 def _format_value(value: object) -> str:
     if isinstance(value, tuple):
         return str(len(value)) if value else ""
-    return format_value(value.model_dump() if isinstance(value, Record) else value)
+    return format_value(value.model_dump() if isinstance(value, StoredValue) else value)
 
 
 _NUMBER = re.compile(r"[0-9]{1,15}")

@@ -11,7 +11,7 @@ from tempfile import mkdtemp
 from time import perf_counter
 from typing import Any
 
-from ....domain.blocks import Kind
+from ....domain.blocks import BlockKind
 from ....domain.errors import ImportFileError, NothingToCompactError
 from ....domain.ranges import Ranges
 from ....domain.token_estimate import compute_kind_shares, estimate_block
@@ -112,7 +112,7 @@ def _tour_to_json(
     left.sort(key=lambda entry: -entry.tokens)
     cited = after.summary.cites if after.summary else Ranges()
     named = [entry for entry in left if entry.position in cited]
-    results = [entry for entry in named if entry.block.kind is Kind.TOOL_RESULT]
+    results = [entry for entry in named if entry.block.kind is BlockKind.TOOL_RESULT]
     chosen = {entry.position: entry.block for entry in [*(results or named)[:1], *left[:1]]}
     shares = compute_kind_shares((entry.block.kind, entry.tokens) for entry in left)
     return {

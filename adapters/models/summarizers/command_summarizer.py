@@ -13,7 +13,7 @@ from pydantic import BaseModel, Field, PositiveInt, ValidationError, field_valid
 
 from ....domain.blocks import Media, ToolCall, ToolResult
 from ....domain.errors import InvalidSettingError, SummarizerFailedError
-from ....domain.item import Item
+from ....domain.item import WindowItem
 from ....domain.ranges import Ranges
 from ....domain.session_events import Usage
 from ....domain.summaries.summarizer import Draft, Material
@@ -25,7 +25,7 @@ EXCHANGE_VERSION = 1
 """Raised when programs written for an older version would misread the input."""
 
 
-def make_question(material: Material, items: Iterable[Item], previous: str | None) -> bytes:
+def make_question(material: Material, items: Iterable[WindowItem], previous: str | None) -> bytes:
     document = {
         "version": EXCHANGE_VERSION,
         "budget": material.budget,
@@ -94,7 +94,7 @@ def _make_answer_error(field: object) -> SummarizerFailedError:
     )
 
 
-def _block_to_json(item: Item) -> dict[str, Any]:
+def _block_to_json(item: WindowItem) -> dict[str, Any]:
     block = item.block
     told: dict[str, Any] = {
         "position": item.position,

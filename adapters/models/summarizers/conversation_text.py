@@ -6,15 +6,15 @@ from dataclasses import dataclass, replace
 from hashlib import sha256
 from itertools import chain
 
-from ....domain.blocks import UNSENT_KINDS, AnyBlock, Block, Kind, Media, ToolCall, ToolResult
-from ....domain.item import Item
+from ....domain.blocks import UNSENT_KINDS, AnyBlock, Block, BlockKind, Media, ToolCall, ToolResult
+from ....domain.item import WindowItem
 from ....domain.summaries.clean_text import make_printable
 from ....domain.summaries.summarizer import Material
 
-MAX_CHARACTERS_BY_KIND: dict[Kind, int] = {
-    Kind.THINKING: 2_000,
-    Kind.TOOL_CALL: 4_000,
-    Kind.TOOL_RESULT: 6_000,
+MAX_CHARACTERS_BY_KIND: dict[BlockKind, int] = {
+    BlockKind.THINKING: 2_000,
+    BlockKind.TOOL_CALL: 4_000,
+    BlockKind.TOOL_RESULT: 6_000,
 }
 """The most characters shown of a block; messages are shown whole, tool data is not."""
 
@@ -30,7 +30,7 @@ _CONTINUED = ", continued"
 """Ends the heads of all pieces of a passage but the first."""
 
 
-def make_passages(items: Sequence[Item]) -> list[Passage]:
+def make_passages(items: Sequence[WindowItem]) -> list[Passage]:
     """Return the blocks as passages, in order, without those that say nothing."""
     known = {item.position: item for item in items}
     passages: list[Passage] = []
@@ -42,7 +42,7 @@ def make_passages(items: Sequence[Item]) -> list[Passage]:
     return passages
 
 
-def _make_head(item: Item, known: dict[int, Item]) -> str:
+def _make_head(item: WindowItem, known: dict[int, WindowItem]) -> str:
     block = item.block
     if isinstance(block, ToolCall):
         return f"the agent calls {_describe_call(block)}"
@@ -59,12 +59,12 @@ def _describe_call(call: ToolCall) -> str:
 
 
 _HEADS = {
-    Kind.USER: "user",
-    Kind.IMAGE: "user shows an image",
-    Kind.DOCUMENT: "user hands over a document",
-    Kind.ASSISTANT: "the agent",
-    Kind.THINKING: "the agent thinks",
-    Kind.DEVELOPER: "the program around the agent (not the user)",
+    BlockKind.USER: "user",
+    BlockKind.IMAGE: "user shows an image",
+    BlockKind.DOCUMENT: "user hands over a document",
+    BlockKind.ASSISTANT: "the agent",
+    BlockKind.THINKING: "the agent thinks",
+    BlockKind.DEVELOPER: "the program around the agent (not the user)",
 }
 
 
@@ -93,7 +93,7 @@ def _shorten_middle(text: str, most: int) -> str:
 
 async def read_source(
     material: Material, *, from_originals: bool
-) -> tuple[Sequence[Item], str | None]:
+) -> tuple[Sequence[WindowItem], str | None]:
     """Return the blocks to sum up, and the earlier summary unless its originals replace it."""
     originals = material.originals
     if not from_originals or originals is None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
-from ....domain.blocks import Kind
+from ....domain.blocks import BlockKind
 from ....domain.errors import InvalidSettingError, SummarizerFailedError
 from ....domain.summaries.layout import write_file_lists
 from ....domain.summaries.needs import LikelyFact, list_likely_facts
@@ -132,7 +132,7 @@ class LlmSummarizer:
                 f"{calls.name} holds less than a request needs; "
                 "set `window` to what it holds, or name a model that holds more"
             ) from None
-        users = (item.block.text for item in material.removed_items if item.kind is Kind.USER)
+        users = (item.block.text for item in material.removed_items if item.kind is BlockKind.USER)
         own = parse_reply(correct_quotes(reply, users), material.covers)
         if not own.text:
             return own  # nothing is added, so that the gate sees that it is empty

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
 from ....domain.errors import SummarizerFailedError
-from ....domain.item import Item
+from ....domain.item import WindowItem
 from ....domain.ranges import Ranges
 from ....domain.summaries.clean_text import make_printable
 from ....domain.summaries.layout import SummarySection
@@ -64,7 +64,7 @@ class NotesWriter:
     facts: tuple[str, ...] = ()
 
     async def write(
-        self, items: Sequence[Item], prefix: Ranges, previous: str | None, budget: int
+        self, items: Sequence[WindowItem], prefix: Ranges, previous: str | None, budget: int
     ) -> str:
         """Return a text for the blocks and the summary before them.
 
@@ -121,17 +121,19 @@ class NotesWriter:
             raise TooLongError
         return prompt
 
-    async def _write_history(self, items: Sequence[Item], previous: str | None, budget: int) -> str:
+    async def _write_history(
+        self, items: Sequence[WindowItem], previous: str | None, budget: int
+    ) -> str:
         if not items and previous and estimate_text(previous) <= budget:
             return previous  # no new blocks
         what = prompts.UPDATE_TASK if previous else prompts.SUMMARY_TASK
         return await self._condense(items, what, previous, budget)
 
-    async def _write_turn(self, items: Sequence[Item], budget: int) -> str:
+    async def _write_turn(self, items: Sequence[WindowItem], budget: int) -> str:
         return await self._condense(items, prompts.TURN_TASK, None, budget)
 
     async def _condense(
-        self, items: Sequence[Item], what: str, previous: str | None, budget: int
+        self, items: Sequence[WindowItem], what: str, previous: str | None, budget: int
     ) -> str:
         """Return one text for everything, halving the chunks if the model rejects a request."""
         words = prompts.convert_to_words(budget)

@@ -7,8 +7,8 @@ from typing import Any
 from pydantic_ai.models import Model
 from pydantic_ai.settings import ModelSettings
 
-from ....domain.blocks import UNSENT_KINDS, Kind, ToolCall
-from ....domain.item import Item
+from ....domain.blocks import UNSENT_KINDS, BlockKind, ToolCall
+from ....domain.item import WindowItem
 from ....domain.summaries.clean_text import fold_lines
 from ....domain.summaries.summarizer import Material
 from . import prompts
@@ -81,15 +81,15 @@ def _make_instruction(material: Material, task: str) -> str:
     )
 
 
-def _index_blocks(items: Sequence[Item]) -> list[str]:
+def _index_blocks(items: Sequence[WindowItem]) -> list[str]:
     """Return blocks by handle: all user messages, and the newest of the others."""
-    spoken = [item for item in items if item.kind is Kind.USER]
-    others = [item for item in items if item.kind is not Kind.USER]
+    spoken = [item for item in items if item.kind is BlockKind.USER]
+    others = [item for item in items if item.kind is not BlockKind.USER]
     chosen = [*spoken[-MAX_HANDLES:], *others[-max(MAX_HANDLES - len(spoken), 0) :]]
     return [_describe_item(item) for item in sorted(chosen, key=lambda item: item.position)]
 
 
-def _describe_item(item: Item) -> str:
+def _describe_item(item: WindowItem) -> str:
     block = item.block
     said = f"{block.name} {block.arguments}" if isinstance(block, ToolCall) else block.text
     words = fold_lines(said[: 4 * _GLANCE])

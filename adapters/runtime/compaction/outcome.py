@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from ....domain.compaction_events import CompactBoundary, Repair, Summary, Trigger, Trim
 from ....domain.context_limit import LimitSource
 from ....domain.errors import ContextOverflowError
-from ....domain.item import Item
+from ....domain.item import WindowItem
 from ....domain.overflow import Overflow
 from ....domain.policies.policy import ThresholdState, measure_threshold
 from ....domain.pricing import Pricing
@@ -181,7 +181,7 @@ def explain_plan(request: CompactionRequest, planned: PlannedCompaction | Window
 
 
 def _find_shortened(
-    window: Window, stays: list[Item], trims: tuple[Trim, ...]
+    window: Window, stays: list[WindowItem], trims: tuple[Trim, ...]
 ) -> Iterator[ResultShortening]:
     by_position = {item.position: item for item in stays}
     for trim in trims:

@@ -6,7 +6,7 @@ from functools import cached_property
 from math import ceil
 
 from ....domain.compaction_events import CompactBoundary, Trigger
-from ....domain.item import Item
+from ....domain.item import WindowItem
 from ....domain.policies.policy import is_due
 from ....domain.ranges import Ranges
 from ....domain.session import SessionState
@@ -57,7 +57,7 @@ class SessionSnapshot:
     def read_state_at(self, position: int) -> SessionState:
         return self._store.read_head(self._chain, position)[1]
 
-    def read_originals(self, covers: Ranges) -> Iterable[Item]:
+    def read_originals(self, covers: Ranges) -> Iterable[WindowItem]:
         """Read blocks from the log, whatever the view shows of them."""
         return make_recalled_items(self._store.read(self._chain, covers))
 

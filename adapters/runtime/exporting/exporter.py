@@ -8,7 +8,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import BinaryIO, cast
 
-from ....domain.blocks import AnyBlock, Block, Kind, ToolResult
+from ....domain.blocks import AnyBlock, Block, BlockKind, ToolResult
 from ....domain.compaction import MAIN_LINEAGE, RECORDED_LINEAGE
 from ....domain.compaction_events import BoundaryActivated, CompactionReverted
 from ....domain.errors import ExportError
@@ -128,7 +128,11 @@ def _replace_text(block: AnyBlock, shown: str) -> AnyBlock:
         case ToolResult():
             return block.model_copy(update={"content": shown, "native": None})
         case Block():
-            kind = block.kind if block.kind not in (Kind.IMAGE, Kind.DOCUMENT) else Kind.USER
+            kind = (
+                block.kind
+                if block.kind not in (BlockKind.IMAGE, BlockKind.DOCUMENT)
+                else BlockKind.USER
+            )
             return block.model_copy(
                 update={"kind": kind, "text": shown, "media": None, "native": None}
             )

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 from uuid import uuid4
 
-from ....domain.blocks import AnyBlock, Block, Kind, Media, Native, ToolCall, ToolResult
+from ....domain.blocks import AnyBlock, Block, BlockKind, Media, Native, ToolCall, ToolResult
 from ....domain.errors import InvalidResponseError
 from ....domain.session_events import Usage
 from ...transcripts.formats.claude_code.entries import read_claude_usage
@@ -114,7 +114,7 @@ def _read_output(item: Any, number: int) -> Iterator[MessagePart]:
         yield MalformedPart("expected an object", item)
     elif item.get("type") == "image_generation_call" and (media := _make_image(item.get("result"))):
         native = Native(provider="openai-responses", item=_LINE.to_json(item))
-        yield Block(kind=Kind.ASSISTANT, name="image", media=media, native=native)
+        yield Block(kind=BlockKind.ASSISTANT, name="image", media=media, native=native)
     else:
         pieces = list(openai_responses.read_response_parts(item, _LINE, number))
         match pieces:
@@ -164,7 +164,7 @@ def _google_block(part: Any, call_id: str, message_id: str) -> AnyBlock:
         ) is not None:
             media = Media(type=media_kind_of(mime), mime=mime, data=found)
             fields: JsonDict = {"name": media.type, "media": media, "message_id": message_id}
-            return Block(kind=Kind.ASSISTANT, native=kept, **fields)
+            return Block(kind=BlockKind.ASSISTANT, native=kept, **fields)
         case _:
             what = next((name for name in part if name != "thoughtSignature"), "part")
             return Block.assistant("", name=what, native=native, message_id=message_id)

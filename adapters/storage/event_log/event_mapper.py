@@ -16,7 +16,7 @@ from eventsourcing.domain import DomainEventProtocol
 from eventsourcing.persistence import Compressor, Mapper, MapperDeserialisationError
 from pydantic_core import from_json
 
-from ....domain.event import EVENT_CLASSES, Event, Record, dump_state
+from ....domain.event import EVENT_CLASSES, Event, StoredValue, dump_state
 from ....domain.ranges import Ranges
 from ....domain.session_events import BlockAppended, ToolCallAbandoned, ToolCalled, ToolReturned
 from ....domain.token_estimate import CHARS_PER_TOKEN, estimate_block, estimate_text
@@ -200,7 +200,7 @@ def load_json(data: bytes) -> Any:
 
 def _to_json_value(value: Any) -> Any:
     """Convert a value for which JSON writers need help."""
-    if isinstance(value, Record):
+    if isinstance(value, StoredValue):
         return _record_fields(value)
     if isinstance(value, bytes):
         return b64encode(value).decode("ascii")
@@ -247,7 +247,7 @@ def _encode_event(
     return dump_json(tree), tuple(bodies)
 
 
-def _record_fields(record: Record) -> dict[str, Any]:
+def _record_fields(record: StoredValue) -> dict[str, Any]:
     """Return a record's fields without defaults and with unknown fields.
 
     An event's envelope is left out too, because it has its own columns.
@@ -265,7 +265,7 @@ def _record_fields(record: Record) -> dict[str, Any]:
 
 @cache
 def _record_shape(
-    record_class: type[Record],
+    record_class: type[StoredValue],
 ) -> tuple[tuple[tuple[str, str], ...], tuple[tuple[str, str, Any], ...]]:
     """Return name and stored name of the required fields, and of the others with their defaults."""
     envelope = _ENVELOPE if issubclass(record_class, Event) else frozenset[str]()
@@ -286,7 +286,7 @@ def _record_shape(
 def _extract_bodies(tree: Any, path: BodyPath, large: list[tuple[BodyPath, str | bytes]]) -> Any:
     """Return the tree without its bodies: large content, and text that JSON would change."""
     match tree:
-        case Record():
+        case StoredValue():
             return _extract_bodies(_record_fields(tree), path, large)
         case dict():
             return {

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
-from ....domain.blocks import Block, Kind, Media, Text, ToolCall, ToolResult
+from ....domain.blocks import Block, BlockKind, Media, Text, ToolCall, ToolResult
 from ....domain.messages import Role
 from ....domain.session_events import ModelCalled
 from ....projections.rendering import summary_message
@@ -63,13 +63,13 @@ def _read_trajectory(document: SourceLine, stem: str) -> Iterator[ImportStep]:
 def read_step_parts(step: JsonDict, line: SourceLine, _number: int) -> Iterator[MessagePart]:
     match require_field(step, "source", str):
         case "system":
-            yield from _read_content(step, Kind.DEVELOPER)
+            yield from _read_content(step, BlockKind.DEVELOPER)
         case "user":
-            yield from _read_content(step, Kind.USER)
+            yield from _read_content(step, BlockKind.USER)
         case "agent":
             if thought := get_field(step, "reasoning_content", str):
                 yield Block.thinking(thought)
-            yield from _read_content(step, Kind.ASSISTANT)
+            yield from _read_content(step, BlockKind.ASSISTANT)
             yield from _read_each(step, "tool_calls", partial(_read_call, line))
         case unknown:
             yield UnknownPart(f"source/{unknown}", step)
@@ -78,13 +78,13 @@ def read_step_parts(step: JsonDict, line: SourceLine, _number: int) -> Iterator[
     yield from _read_each(observation, "results", _read_result, "observation.")
 
 
-def _read_content(step: JsonDict, kind: Kind) -> Iterator[MessagePart]:
+def _read_content(step: JsonDict, kind: BlockKind) -> Iterator[MessagePart]:
     def read(item: Any) -> MessagePart:
         match require_type(item):
             case "text":
                 return make_text_block(item, kind)
             case "image":
-                return Block(kind=Kind.IMAGE, media=_read_image(item))
+                return Block(kind=BlockKind.IMAGE, media=_read_image(item))
             case unknown:
                 return UnknownPart(f"content/{unknown}", item)
 
@@ -239,7 +239,7 @@ class _StepBuilder:
                     call = {"tool_call_id": block.tool_call_id, "function_name": block.name}
                     calls.append(call | {"arguments": block.parse_arguments()})
                     self.asked[block.tool_call_id] = step
-                case Block(kind=Kind.THINKING, text=text):
+                case Block(kind=BlockKind.THINKING, text=text):
                     thoughts += [text] if text else []
                     if block.native:
                         self.outgoing.count_loss("signatures of thoughts")

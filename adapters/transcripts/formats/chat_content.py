@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from ....domain.blocks import Kind, ToolCall
+from ....domain.blocks import BlockKind, ToolCall
 from .content_items import read_content
 from .entry_steps import (
     ContentPart,
@@ -42,7 +42,7 @@ def add_thoughts(pieces: EntryBlocks, message: JsonDict, line: SourceLine) -> No
         for item in signed:
             pieces.add(make_thinking_block(item, line))
     elif isinstance(thought := message.get("reasoning_content"), str):
-        pieces.add_text(Kind.THINKING, thought)
+        pieces.add_text(BlockKind.THINKING, thought)
 
 
 def add_tool_calls(pieces: EntryBlocks, message: JsonDict) -> None:

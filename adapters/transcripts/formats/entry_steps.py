@@ -8,7 +8,7 @@ from typing import Any
 from ....domain.blocks import (
     AnyBlock,
     Block,
-    Kind,
+    BlockKind,
     Media,
     Native,
     Origin,
@@ -49,22 +49,22 @@ class EntryBlocks:
     def add(self, block: AnyBlock) -> None:
         self.blocks.append(block)
 
-    def add_text(self, kind: Kind, text: str, **more: Any) -> None:
+    def add_text(self, kind: BlockKind, text: str, **more: Any) -> None:
         """Add a text, unless it is empty."""
         if text:
             self.blocks.append(Block(kind=kind, text=text, **more))
 
-    def add_parts(self, kind: Kind, parts: Iterable[ContentPart], **more: Any) -> None:
+    def add_parts(self, kind: BlockKind, parts: Iterable[ContentPart], **more: Any) -> None:
         """Add texts of this kind, and images."""
         for part in parts:
             if isinstance(part, str):
                 self.add_text(kind, part, **more)
             else:
-                self.blocks.append(Block(kind=Kind.IMAGE, media=part, **more))
+                self.blocks.append(Block(kind=BlockKind.IMAGE, media=part, **more))
 
     def add_summary(self, text: str) -> None:
         """Add a summary of content outside the session."""
-        self.add_text(Kind.DEVELOPER, text, name="summary")
+        self.add_text(BlockKind.DEVELOPER, text, name="summary")
 
     def add_tool_result(
         self, call: str, parts: Sequence[ContentPart], *, is_error: bool = False

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from ....domain.blocks import Kind, ToolCall
+from ....domain.blocks import BlockKind, ToolCall
 from .chat_content import (
     ChatReader,
     add_thoughts,
@@ -93,7 +93,7 @@ class _MessageReader(ChatReader):
     ) -> list[ImportStep]:
         pieces = EntryBlocks()
         add_thoughts(pieces, message, self.line)
-        pieces.add_parts(Kind.ASSISTANT, read_contents(message))
+        pieces.add_parts(BlockKind.ASSISTANT, read_contents(message))
         add_tool_calls(pieces, message)
         if not pieces.call_ids and (command := _find_command(pieces, message)) is not None:
             arguments = self.line.to_json({"command": command})
@@ -117,7 +117,9 @@ class _MessageReader(ChatReader):
         if is_asked and not is_interrupt:
             return self._read_answer(message, self.open_calls[0], extra, whence)
         pieces = EntryBlocks()
-        pieces.add_parts(Kind.DEVELOPER if is_interrupt else Kind.USER, read_contents(message))
+        pieces.add_parts(
+            BlockKind.DEVELOPER if is_interrupt else BlockKind.USER, read_contents(message)
+        )
         return self.append(pieces, message, whence)
 
     def _read_answer(

@@ -10,7 +10,7 @@ from uuid import NAMESPACE_URL, UUID, uuid5
 
 from pydantic import JsonValue
 
-from ....domain.blocks import UNSENT_KINDS, AnyBlock, Kind, ToolCall
+from ....domain.blocks import UNSENT_KINDS, AnyBlock, BlockKind, ToolCall
 from ....domain.compaction import RECORDED_LINEAGE
 from ....domain.compaction_events import CompactBoundary, Summary
 from ....domain.event import parse_source_time
@@ -218,7 +218,7 @@ class OwnBlock(NamedTuple):
 def make_own_block(part: OutgoingBlock) -> OwnBlock:
     block = part.block
     call = block.tool_call_id if isinstance(block, ToolCall) else None
-    is_note = block.kind is Kind.NOTE
+    is_note = block.kind is BlockKind.NOTE
     return OwnBlock(part.position, part.is_retracted, part.is_removed, call, is_note)
 
 
@@ -291,9 +291,9 @@ def is_as_imported(outgoing: OutgoingSession) -> bool:
 
 
 _ROLES = {
-    Kind.TOOL_RESULT: Role.TOOL_RESULT,
-    Kind.DEVELOPER: Role.DEVELOPER,
-    **dict.fromkeys((Kind.ASSISTANT, Kind.THINKING, Kind.TOOL_CALL), Role.ASSISTANT),
+    BlockKind.TOOL_RESULT: Role.TOOL_RESULT,
+    BlockKind.DEVELOPER: Role.DEVELOPER,
+    **dict.fromkeys((BlockKind.ASSISTANT, BlockKind.THINKING, BlockKind.TOOL_CALL), Role.ASSISTANT),
 }
 """The roles of blocks; all others are the user's."""
 

@@ -5,7 +5,7 @@ A user may paste any text, but cannot set fields.
 
 from typing import Any
 
-from ....domain.blocks import AnyBlock, Block, Kind
+from ....domain.blocks import AnyBlock, Block, BlockKind
 from ....domain.ranges import Ranges
 from ....projections.rendering import summary_message
 from ....projections.rendering.summary_message import SummaryMessage, parse_summary_message
@@ -16,7 +16,7 @@ SUMMARY_MARK = {"cutbank": "summary"}
 
 def is_imported_summary(block: AnyBlock) -> bool:
     """Return whether a block is the summary at the start of an import."""
-    return isinstance(block, Block) and (block.kind, block.name) == (Kind.DEVELOPER, "summary")
+    return isinstance(block, Block) and (block.kind, block.name) == (BlockKind.DEVELOPER, "summary")
 
 
 def make_summary_mark(block: AnyBlock) -> dict[str, Any]:
@@ -69,6 +69,6 @@ def make_user_text(block: AnyBlock) -> str:
     """Return the text for a format without a developer role, marked once as a reminder."""
     text = make_marked_text(block)
     is_marked = text.lstrip().startswith(_REMINDER) or is_imported_summary(block)
-    if block.kind is not Kind.DEVELOPER or is_marked:
+    if block.kind is not BlockKind.DEVELOPER or is_marked:
         return text
     return f"{_REMINDER}\n{text}\n</system-reminder>"

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from ....domain.blocks import Kind, ToolCall
+from ....domain.blocks import BlockKind, ToolCall
 from .chat_content import (
     ChatReader,
     add_thoughts,
@@ -79,7 +79,7 @@ class _HistoryReader(ChatReader):
     def _read_assistant(self, message: JsonDict, whence: EntryLocation) -> list[ImportStep]:
         pieces = EntryBlocks()
         add_thoughts(pieces, message, self.line)
-        pieces.add_parts(Kind.ASSISTANT, read_contents(message))
+        pieces.add_parts(BlockKind.ASSISTANT, read_contents(message))
         action = get_field(message, "action", str)
         add_tool_calls(pieces, message)
         if not message.get("tool_calls") and action and action.strip():
@@ -96,10 +96,10 @@ class _HistoryReader(ChatReader):
             return self.answer(message, self.open_calls[0], whence)
         pieces = EntryBlocks()
         if message.get("is_demo") is True:
-            pieces.add_parts(Kind.DEVELOPER, read_contents(message), name="demonstration")
+            pieces.add_parts(BlockKind.DEVELOPER, read_contents(message), name="demonstration")
         else:
             # After the model's first message, a user's messages come from the program.
-            kind = Kind.DEVELOPER if self.last_model_message else Kind.USER
+            kind = BlockKind.DEVELOPER if self.last_model_message else BlockKind.USER
             pieces.add_parts(kind, read_contents(message))
         return self.append(pieces, message, whence)
 

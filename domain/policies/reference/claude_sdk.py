@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from ...blocks import Kind
+from ...blocks import BlockKind
 from ...counting.estimators import GOAT_ESTIMATOR, SizeUnit, measure_length
-from ...item import Item
+from ...item import WindowItem
 from ...messages import find_message_end, find_message_start, iter_message_spans_back
 from ...summaries.templates import ClaudeSdkTemplate
 from ...window import Window
@@ -80,11 +80,11 @@ class GoatAsShipped(PreserveZone):
         )
 
 
-def _count_tokens(message: Sequence[Item]) -> int:
+def _count_tokens(message: Sequence[WindowItem]) -> int:
     return GOAT_ESTIMATOR.count_message([item.block for item in message])
 
 
-def step_back(items: Sequence[Item], index: int) -> int:
+def step_back(items: Sequence[WindowItem], index: int) -> int:
     """Return where the original moves a cut: off results, and off a message with calls.
 
     It stops at the second message, and may end at the result of an earlier call.
@@ -92,9 +92,9 @@ def step_back(items: Sequence[Item], index: int) -> int:
     if index <= 0 or index >= len(items):
         return index
     floor = find_message_end(items, 0)
-    while index > floor and items[index].kind is Kind.TOOL_RESULT:
+    while index > floor and items[index].kind is BlockKind.TOOL_RESULT:
         index = find_message_start(items, index - 1)
     message = items[index : find_message_end(items, index)]
-    if index > floor and any(item.kind is Kind.TOOL_CALL for item in message):
+    if index > floor and any(item.kind is BlockKind.TOOL_CALL for item in message):
         index = find_message_start(items, index - 1)
     return max(index, floor)

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from ... import kdcube_timeline
 from ...counting.estimators import KDCUBE_ESTIMATOR
-from ...item import Item
+from ...item import WindowItem
 from ...window import Window
 from ..policy import quirk
 from ..rolling_timeline import RollingTimeline
@@ -34,14 +34,14 @@ class KdcubeAsShipped(RollingTimeline):
         messages = tuple(accumulate(counted, initial=0))
         return _count_total(window, running[-1]), count_overhead(window), running, messages
 
-    def find_next_cut(self, items: Sequence[Item], start: int) -> int | None:
+    def find_next_cut(self, items: Sequence[WindowItem], start: int) -> int | None:
         rest = range(start, len(items))
         return next((at for at in rest if self.is_cut_point(items[at].block)), None)
 
     def is_speaker(self, author: str) -> bool:
         return author not in {"", "system", "tool"}
 
-    def find_beginning(self, items: Sequence[Item], turn: int, end: int) -> int | None:
+    def find_beginning(self, items: Sequence[WindowItem], turn: int, end: int) -> int | None:
         """Return the index of the turn's newest prompt or header before `end`."""
         for index in range(end - 1, -1, -1):
             if items[index].turn != turn:
@@ -72,7 +72,7 @@ def sum_running(window: Window) -> Sequence[int]:
 
 
 def iter_sizes(
-    items: Iterable[Item], replaced: Mapping[int, str] = MappingProxyType({})
+    items: Iterable[WindowItem], replaced: Mapping[int, str] = MappingProxyType({})
 ) -> Iterator[int]:
     """Yield the tokens of each block, or of the text that replaces it."""
     for item in items:

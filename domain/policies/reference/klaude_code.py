@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from ...counting.estimators import KLAUDE_ESTIMATOR
-from ...item import Item
+from ...item import WindowItem
 from ...messages import Message, Role, find_role, group_messages, iter_message_spans_back
 from ...window import Window
 from ..policy import quirk
@@ -98,7 +98,7 @@ def sum_tokens(messages: Sequence[Message]) -> int:
     return sum([_count_tokens(message.items) for message in messages])
 
 
-def _count_tokens(message: Sequence[Item]) -> int:
+def _count_tokens(message: Sequence[WindowItem]) -> int:
     return KLAUDE_ESTIMATOR.count_message([item.block for item in message])
 
 
@@ -111,7 +111,7 @@ def _is_only_summary_before(window: Window) -> bool:
     return boundary is not None and window.open_to_cut[0].position > boundary.after
 
 
-def _walk_messages(items: Sequence[Item], keep: int) -> tuple[int | None, int | None]:
+def _walk_messages(items: Sequence[WindowItem], keep: int) -> tuple[int | None, int | None]:
     """Return the message that reaches the budget by itself, and where the walk ends.
 
     Reads no more messages than are kept.
@@ -129,7 +129,7 @@ def _walk_messages(items: Sequence[Item], keep: int) -> tuple[int | None, int | 
     return oversized, None
 
 
-def _move_off_developer(items: Sequence[Item], cut: int, base: int) -> int:
+def _move_off_developer(items: Sequence[WindowItem], cut: int, base: int) -> int:
     if cut == _AT_SUMMARY or find_role(items[cut]) is not Role.DEVELOPER:
         return cut
     ends = {Role.USER, Role.TOOL_RESULT}

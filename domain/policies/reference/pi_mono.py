@@ -8,7 +8,7 @@ from typing import ClassVar, NamedTuple
 
 from ...blocks import ASSISTANT_KINDS, ToolCall
 from ...counting.estimators import PI_ESTIMATOR
-from ...item import Item, get_place
+from ...item import WindowItem, get_place
 from ...messages import Role, find_message_end, find_role, iter_message_spans_back
 from ...summaries.templates import PiTemplate
 from ...window import Window
@@ -41,7 +41,7 @@ class PiAsShipped(Pi):
 
     preset: str = quirk("as_shipped")
 
-    def list_open_items(self, window: Window) -> Sequence[Item]:
+    def list_open_items(self, window: Window) -> Sequence[WindowItem]:
         """Return the items behind the last boundary: what it kept stays."""
         items, boundary = window.open_to_cut, window.boundary
         return (
@@ -60,14 +60,14 @@ class PiAsShipped(Pi):
                     return start
         return None
 
-    def count_message_tokens(self, pieces: Sequence[Item]) -> int | None:
+    def count_message_tokens(self, pieces: Sequence[WindowItem]) -> int | None:
         """Return the tokens of a message as the walk counts it; None for one that it skips."""
         return None if find_role(pieces[0]) in {None, Role.DEVELOPER} else _count_tokens(pieces)
 
     def count_in_use(self, window: Window) -> int:
         return self.measure_items(window, window.items).tokens
 
-    def measure_items(self, window: Window, items: Sequence[Item]) -> PiUsage:
+    def measure_items(self, window: Window, items: Sequence[WindowItem]) -> PiUsage:
         """Return the newest report after the last boundary, and an estimate of later items."""
         call, since = window.last_call, window.boundary.after if window.boundary else 0
         if call is None or call.context is None or call.position <= since:
@@ -91,9 +91,9 @@ def _read_compact_call(call: ToolCall) -> tuple[str, str]:
 _ESTIMATOR = replace(PI_ESTIMATOR, read_call=_read_compact_call)
 
 
-def _count_tokens(pieces: Sequence[Item]) -> int:
+def _count_tokens(pieces: Sequence[WindowItem]) -> int:
     return _ESTIMATOR.count_message([piece.block for piece in pieces])
 
 
-def _sum_tokens(items: Sequence[Item]) -> int:
+def _sum_tokens(items: Sequence[WindowItem]) -> int:
     return sum(_count_tokens(items[begin:end]) for begin, end in iter_message_spans_back(items))

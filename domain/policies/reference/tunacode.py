@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from ...blocks import Kind, Media, ToolCall
+from ...blocks import BlockKind, Media, ToolCall
 from ...counting.estimators import TUNACODE_ESTIMATOR
-from ...item import Item
+from ...item import WindowItem
 from ...messages import iter_message_spans_back
 from ...window import Window
 from ..policy import quirk
@@ -31,10 +31,10 @@ class TunacodeAsShipped(RetentionWindow):
     def find_cut(self, window: Window, meant: int) -> int:
         return self.snap_back(window.open_to_cut, meant)
 
-    def count_tokens(self, message: Sequence[Item]) -> int:
+    def count_tokens(self, message: Sequence[WindowItem]) -> int:
         return _ESTIMATOR.count_message([item.block for item in message])
 
-    def _find_reached(self, items: Sequence[Item], tokens: int) -> int | None:
+    def _find_reached(self, items: Sequence[WindowItem], tokens: int) -> int | None:
         """Return where the newest message begins from which on there are so many tokens."""
         for start, end in iter_message_spans_back(items):
             tokens -= self.count_tokens(items[start:end])
@@ -53,15 +53,15 @@ class TunacodeLater(TunacodeAsShipped):
         items = window.open_to_cut
         return self.snap_back(items, meant if window.trigger.is_automatic else len(items))
 
-    def is_finished(self, message: Sequence[Item]) -> bool:
+    def is_finished(self, message: Sequence[WindowItem]) -> bool:
         return super().is_finished(message) or _is_text_only(message)
 
 
-def _is_text_only(message: Sequence[Item]) -> bool:
+def _is_text_only(message: Sequence[WindowItem]) -> bool:
     kinds = {item.kind for item in message}
-    if Kind.TOOL_CALL in kinds:
+    if BlockKind.TOOL_CALL in kinds:
         return False
-    return any(item.kind is Kind.ASSISTANT and item.block.text.strip() for item in message)
+    return any(item.kind is BlockKind.ASSISTANT and item.block.text.strip() for item in message)
 
 
 def _read_python_call(call: ToolCall) -> tuple[str, str, str]:

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from lived import LIMIT, POLICY, Act, acts, exchange, live
 
 import cutbank
-from cutbank import Block, Kind, SessionStore, StoredSession, ToolCall, ToolResult, Usage
+from cutbank import Block, BlockKind, SessionStore, StoredSession, ToolCall, ToolResult, Usage
 from cutbank.adapters.analysis.pages import session_page
 from cutbank.adapters.analysis.pages.session_page import (
     make_page_data,
@@ -128,7 +128,7 @@ def saying(store: SessionStore, key: str, text: str) -> StoredSession:
     session.configure(system_prompt=text)
     session.append(
         Block.user(text),
-        Block(kind=Kind.DOCUMENT, text=text, name=text),
+        Block(kind=BlockKind.DOCUMENT, text=text, name=text),
         ToolCall(tool_call_id="c", name=text, arguments={text: text}),
         ToolResult(tool_call_id="c", content=text, is_error=True),
     )

@@ -22,7 +22,7 @@ from cutbank.domain.compaction_events import CompactionFailed, Trigger
 from cutbank.domain.compaction_terms import CompactionTerms, PinRules
 from cutbank.domain.errors import NothingToCompactError
 from cutbank.domain.event import Event
-from cutbank.domain.item import Item, order_for_view
+from cutbank.domain.item import WindowItem, order_for_view
 from cutbank.domain.policies.policy import Policy, is_due
 from cutbank.domain.window import Plan, Window
 from cutbank.projections.replay.policy_decider import PolicyDecider
@@ -205,7 +205,7 @@ def check_items(fold: ReplayFold) -> None:
     assert {item.position for item in items} >= set(history.entries)
     assert all(item.is_pinned for item in items if item.position not in history.entries)
     for item, entry in zip(standing, history.entries.values(), strict=True):
-        assert item == Item(
+        assert item == WindowItem(
             entry.position,
             entry.block,
             entry.turn if item.behind is None else turns[entry.call or 0],

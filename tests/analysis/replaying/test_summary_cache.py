@@ -9,7 +9,7 @@ import pytest
 from opened_stores import store_of
 
 import cutbank
-from cutbank import Block, Item, LlmSummarizer, Ranges, Settings, StoredSession, Usage
+from cutbank import Block, LlmSummarizer, Ranges, Settings, StoredSession, Usage, WindowItem
 from cutbank.adapters.analysis.replaying.cached_summaries import CachedSummaries, open_summary_cache
 from cutbank.adapters.storage.sqlite.checked_cache import make_cache_key
 from cutbank.domain.errors import MissingSummariesError
@@ -54,7 +54,7 @@ def model(session: StoredSession, monkeypatch: pytest.MonkeyPatch) -> Model:
 
 
 def material(text: str = "clay", **more: Any) -> Material:
-    item = Item(position=3, block=Block.user(text), turn=1, tokens=40)
+    item = WindowItem(position=3, block=Block.user(text), turn=1, tokens=40)
     return Material(removed_items=(item,), covers=Ranges.span(1, 4), budget=100, **more)
 
 

@@ -1,6 +1,6 @@
 """Each reference system's estimate, by its own rules."""
 
-from cutbank.domain.blocks import AnyBlock, Block, Kind, Media, Text, ToolCall, ToolResult
+from cutbank.domain.blocks import AnyBlock, Block, BlockKind, Media, Text, ToolCall, ToolResult
 from cutbank.domain.counting.estimators import ESTIMATORS
 from cutbank.domain.token_estimate import CharacterEstimate
 
@@ -11,7 +11,7 @@ SAID = '12345\n"\\'
 
 
 def test_a_block_is_as_large_as_the_original_program_has_it() -> None:
-    picture, thought = Block(kind=Kind.IMAGE, media=PICTURE), Block.thinking("12345")
+    picture, thought = Block(kind=BlockKind.IMAGE, media=PICTURE), Block.thinking("12345")
     rows: list[tuple[AnyBlock, dict[str, int]]] = [
         # Nine code points, eleven UTF-16 units, seventeen bytes.
         (

@@ -7,7 +7,7 @@ from base64 import b64encode
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cutbank.domain.blocks import Block, Kind, Media
+from cutbank.domain.blocks import Block, BlockKind, Media
 from cutbank.domain.counting.images import count_media_tokens, find_image_rule
 from cutbank.domain.token_estimate import IMAGE_CHARS, estimate_block
 
@@ -87,7 +87,7 @@ def webp(width: int, height: int) -> bytes:
 
 def test_bytes_never_count_as_text() -> None:
     picture = Media(type="image", mime="image/png", data=png(100, 100) + bytes(5_000_000))
-    block = Block(kind=Kind.IMAGE, media=picture)
+    block = Block(kind=BlockKind.IMAGE, media=picture)
 
     assert len(b64encode(picture.data)) > 6_000_000
     assert estimate_block(block) == IMAGE_CHARS // 4

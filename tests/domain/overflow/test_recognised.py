@@ -12,7 +12,7 @@ import httpx
 import httpx2
 import openai
 import pytest
-from botocore.exceptions import ClientError  # type: ignore[import-untyped]
+from botocore.exceptions import ClientError
 from google.genai.errors import ClientError as GoogleClientError
 from hypothesis import given
 from hypothesis import strategies as st

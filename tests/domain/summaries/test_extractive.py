@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from extractive_talk import Talk, filler
 
-from cutbank import Block, ExtractiveSummarizer, Kind
+from cutbank import Block, BlockKind, ExtractiveSummarizer
 from cutbank.domain.summaries.findings import iter_rules
 from cutbank.domain.summaries.needs import list_likely_facts
 from cutbank.domain.summaries.statements import BlockReader
@@ -192,8 +192,8 @@ def test_lines_that_hold_several_facts_are_quoted_as_they_stand() -> None:
 def test_images_and_documents_are_named_so_that_they_can_be_recalled() -> None:
     talk = Talk().say(
         "Go on with the task.",
-        Block(kind=Kind.DOCUMENT, name="dates.pdf"),
-        Block(kind=Kind.IMAGE),
+        Block(kind=BlockKind.DOCUMENT, name="dates.pdf"),
+        Block(kind=BlockKind.IMAGE),
         filler(),
     )
 

@@ -11,7 +11,7 @@ from extractive_talk import Talk, filler, user_texts
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cutbank import Block, Draft, ExtractiveSummarizer, Kind, Ranges, ToolCall, ToolResult
+from cutbank import Block, BlockKind, Draft, ExtractiveSummarizer, Ranges, ToolCall, ToolResult
 from cutbank.domain.blocks import AnyBlock
 from cutbank.domain.summaries.clean_text import is_quote_in, iter_quotes, normalize_quotes
 from cutbank.domain.token_estimate import estimate_text
@@ -240,7 +240,7 @@ def rounds(draw: st.DrawFn) -> list[AnyBlock]:
             result, failed = draw(TEXTS), draw(st.booleans())
             blocks.append(ToolResult(tool_call_id=name, content=result, is_error=failed))
         else:
-            blocks.append(Block(kind=Kind(kind), text=draw(TEXTS)))
+            blocks.append(Block(kind=BlockKind(kind), text=draw(TEXTS)))
     return blocks
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from cutbank.domain.blocks import AnyBlock, Block, ToolCall, ToolResult
 from cutbank.domain.errors import RejectedSummaryError
-from cutbank.domain.item import Item
+from cutbank.domain.item import WindowItem
 from cutbank.domain.ranges import Ranges
 from cutbank.domain.summaries.extractive import ExtractiveSummarizer
 from cutbank.domain.summaries.gate import SIZE_TOLERANCE, check_draft
@@ -18,7 +18,7 @@ from cutbank.domain.summaries.summarizer import ALWAYS_SMALL_TOKENS, Draft, Mate
 
 USER_TEXTS = ["Fix the  parser,\nplease: it says “line 3...” and stops.", "Never push to main!"]
 MATERIAL = Material(
-    removed_items=(Item(2, Block.user(USER_TEXTS[0]), turn=1, tokens=5_000),),
+    removed_items=(WindowItem(2, Block.user(USER_TEXTS[0]), turn=1, tokens=5_000),),
     covers=Ranges([(1, 40)]),
     budget=1_000,
 )
@@ -109,7 +109,7 @@ def test_a_text_over_its_budget_is_rejected() -> None:
 
 
 def test_a_text_as_large_as_what_it_replaces_is_rejected() -> None:
-    little = replace(MATERIAL, removed_items=(Item(2, Block.user("x"), turn=1, tokens=50),))
+    little = replace(MATERIAL, removed_items=(WindowItem(2, Block.user("x"), turn=1, tokens=50),))
 
     assert rule_of("x" * 4 * 49, little) is None
     assert rule_of("x" * 4 * 50, little) == "not-smaller"
@@ -132,7 +132,7 @@ KOREAN = "파서를 고쳐 주세요. 모든 파일의 세 번째 줄에서 멈�
 def talk(*blocks: AnyBlock | str, **more: Any) -> Material:
     """What leaves of a session; a plain text is the user's."""
     said = [Block.user(block) if isinstance(block, str) else block for block in blocks]
-    items = tuple(Item(at, block, turn=1, tokens=5_000) for at, block in enumerate(said, 1))
+    items = tuple(WindowItem(at, block, turn=1, tokens=5_000) for at, block in enumerate(said, 1))
     return replace(MATERIAL, removed_items=items, **more)
 
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cutbank import Block, Item, Kind, Material, ToolResult
+from cutbank import Block, BlockKind, Material, ToolResult, WindowItem
 from cutbank.domain.ranges import Ranges
 from cutbank.domain.summaries.extractive import ExtractiveSummarizer
 from cutbank.domain.summaries.needs import FACT_WEIGHTS, PAIR_WEIGHTS, NeedCounts, ReadItem
@@ -14,14 +14,14 @@ from cutbank.domain.summaries.statements import MAX_END_CHARS, BlockReader
 WORDS = ("rivers", "carry", "sediment", "src/delta.py", "load_rows", "v1.2.3", "because", "--fast")
 
 
-def make_items(*texts: str, kind: Kind = Kind.ASSISTANT) -> tuple[Item, ...]:
+def make_items(*texts: str, kind: BlockKind = BlockKind.ASSISTANT) -> tuple[WindowItem, ...]:
     return tuple(
-        Item(at, Block(kind=kind, text=text), 1, max(1, len(text) // 4))
+        WindowItem(at, Block(kind=kind, text=text), 1, max(1, len(text) // 4))
         for at, text in enumerate(texts, start=1)
     )
 
 
-def make_material(items: tuple[Item, ...]) -> Material:
+def make_material(items: tuple[WindowItem, ...]) -> Material:
     covers = Ranges.span(1, items[-1].position)
     return Material(removed_items=items, covers=covers, budget=400)
 
@@ -40,7 +40,7 @@ def test_what_the_view_still_shows_is_not_said_again() -> None:
     said = "The parser of src/delta.py reads load_rows before anything else happens."
     other = "And src/mouth.py writes store_rows afterwards, in another order."
     material = make_material(make_items(said, other, "x" * 4_000))
-    beside = replace(material, kept_items=(Item(9, Block.assistant(said), 2, 20),))
+    beside = replace(material, kept_items=(WindowItem(9, Block.assistant(said), 2, 20),))
 
     for shown, facts in ((material, ["load_rows", "store_rows"]), (beside, ["store_rows"])):
         text = ExtractiveSummarizer().summarize(shown).text
@@ -49,7 +49,7 @@ def test_what_the_view_still_shows_is_not_said_again() -> None:
 
 def test_blocks_that_left_earlier_are_read_again_where_the_log_has_them() -> None:
     old = make_items("The parser of src/delta.py reads load_rows before anything else happens.")
-    new = (Item(2, Block.assistant("Nothing of note happened here since. " * 60), 2, 500),)
+    new = (WindowItem(2, Block.assistant("Nothing of note happened here since. " * 60), 2, 500),)
     material = replace(
         make_material(new), originals=lambda at: [i for i in old if i.position in at]
     )

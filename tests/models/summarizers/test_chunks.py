@@ -10,7 +10,7 @@ from cutbank.adapters.models.summarizers.conversation_text import (
     make_passages,
     measure_passage,
 )
-from cutbank.domain.blocks import Block, Kind, Media, ToolCall, ToolResult
+from cutbank.domain.blocks import Block, BlockKind, Media, ToolCall, ToolResult
 
 
 def test_a_long_result_shows_both_ends_and_says_so_but_what_users_say_is_whole() -> None:
@@ -25,7 +25,7 @@ def test_a_long_result_shows_both_ends_and_says_so_but_what_users_say_is_whole()
 
 
 def test_a_passage_says_what_it_is() -> None:
-    image = Block(kind=Kind.IMAGE, media=Media(type="image", mime="image/png", data=b"1234"))
+    image = Block(kind=BlockKind.IMAGE, media=Media(type="image", mime="image/png", data=b"1234"))
     items = items_of(
         Block.thinking("Hm."),
         Block.developer("Reminder."),

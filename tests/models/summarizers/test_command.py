@@ -12,7 +12,7 @@ import pytest
 from summarizer_talk import items_of, material_of, steps
 
 from cutbank.adapters.models.summarizers.command_summarizer import CommandSummarizer
-from cutbank.domain.blocks import Block, Kind, Media, ToolCall, ToolResult
+from cutbank.domain.blocks import Block, BlockKind, Media, ToolCall, ToolResult
 from cutbank.domain.compaction_events import Digest
 from cutbank.domain.errors import InvalidSettingError, SummarizerFailedError
 from cutbank.domain.ranges import Ranges
@@ -50,7 +50,7 @@ def test_a_program_is_told_all_that_a_summary_is_made_of(tmp_path: Path) -> None
         Block.user("Look at half a character: \ud83d"),
         ToolCall(tool_call_id="c", name="read", arguments={"path": "a.py"}),
         ToolResult(tool_call_id="c", content="gone", is_error=True),
-        Block(kind=Kind.IMAGE, media=Media(type="image", mime="image/png", data=b"1234")),
+        Block(kind=BlockKind.IMAGE, media=Media(type="image", mime="image/png", data=b"1234")),
     )
     material = material_of(
         items,

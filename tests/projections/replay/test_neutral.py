@@ -2,7 +2,7 @@
 
 import pytest
 
-from cutbank import Block, Kind, StoredSession, ToolCall, ToolResult
+from cutbank import Block, BlockKind, StoredSession, ToolCall, ToolResult
 from cutbank.adapters.analysis.replaying.recordings import read_recording
 from cutbank.domain.blocks import Media, Origin
 from cutbank.domain.fidelity.rows import RowKind, SessionRows
@@ -58,13 +58,13 @@ def test_what_comes_while_a_model_writes_is_seen_by_the_call_after(session: Stor
 def test_notes_artifacts_summaries_and_what_was_taken_back_are_no_rows(
     session: StoredSession,
 ) -> None:
-    session.append(Block.user("go"), Block.note("n"), Block(kind=Kind.ARTIFACT, text="a"))
+    session.append(Block.user("go"), Block.note("n"), Block(kind=BlockKind.ARTIFACT, text="a"))
     session.append(Block.developer("what came before", name="summary"))
     session.retract(session.append(Block.user("no")).first)
     session.hide(session.append(Block.user("hidden from views")).first, replacement="-")
     session.append(Block.assistant("done"))
     image = Media(type="image", mime="image/png", data=b"x")
-    session.append(Block(kind=Kind.IMAGE, media=image))
+    session.append(Block(kind=BlockKind.IMAGE, media=image))
 
     assert told(session) == [
         (RowKind.USER, "go", 1),

@@ -6,8 +6,8 @@ from short_sessions import compacted, positions, prunes, shortens
 
 from cutbank import (
     Block,
+    BlockKind,
     CompactionOptions,
-    Kind,
     Ranges,
     StoredSession,
     ToolCall,
@@ -196,8 +196,8 @@ def test_a_giant_result_that_cannot_leave_is_shown_shortened(session: StoredSess
     assert outcome.post_tokens < 2_000
     assert [list(repair.trimmed) for repair in outcome.repairs] == [[giant]]
     assert [entry.block.kind for entry in session.view().entries] == [
-        Kind.USER,
-        Kind.TOOL_CALL,
-        Kind.TOOL_RESULT,
+        BlockKind.USER,
+        BlockKind.TOOL_CALL,
+        BlockKind.TOOL_RESULT,
     ]
     assert verify(store_of(session)).is_ok

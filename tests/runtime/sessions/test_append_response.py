@@ -23,7 +23,7 @@ from provider_rules import check_anthropic, check_openai_chat, check_openai_resp
 from pydantic import TypeAdapter
 
 import cutbank
-from cutbank import Block, HistoryView, Kind, StoredSession, ToolCall, ToolResult
+from cutbank import Block, BlockKind, HistoryView, StoredSession, ToolCall, ToolResult
 from cutbank.domain.errors import InvalidResponseError
 from cutbank.domain.session_events import ModelCalled
 from cutbank.projections.audit_entries import RequestProof
@@ -86,7 +86,9 @@ def test_text_calls_and_usage_are_stored(session: StoredSession, body: dict[str,
 
     blocks = [entry.block for entry in session.view().entries][1:]
     assert len(blocks) == done.last - done.first + 1
-    assert next(block.text for block in blocks if block.kind is Kind.ASSISTANT) == "I read both."
+    assert (
+        next(block.text for block in blocks if block.kind is BlockKind.ASSISTANT) == "I read both."
+    )
     calls = [block for block in blocks if isinstance(block, ToolCall)]
     assert [call.parse_arguments()["path"] for call in calls] == ["a", "b"]
     assert len({block.message_id for block in blocks}) == 1

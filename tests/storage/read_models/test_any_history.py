@@ -18,7 +18,15 @@ from hypothesis.stateful import (
 from read_model_rows import rows_of, table
 
 import cutbank
-from cutbank import Block, CompactionOptions, IdleRules, Kind, StoredSession, ToolCall, ToolResult
+from cutbank import (
+    Block,
+    BlockKind,
+    CompactionOptions,
+    IdleRules,
+    StoredSession,
+    ToolCall,
+    ToolResult,
+)
 from cutbank.adapters.storage.read_models.read_models import ReadModels
 from cutbank.domain.compaction import derive_lineage_id
 from cutbank.domain.compaction_events import (
@@ -40,7 +48,14 @@ DECIDE = {
 }
 TEXTS = st.sampled_from(["clay", "silt \ud83d half", "café", "a\0b", "note", '{"note": 1}'])
 KINDS = st.sampled_from(
-    [Kind.USER, Kind.ASSISTANT, Kind.NOTE, Kind.ARTIFACT, Kind.THINKING, Kind.DEVELOPER]
+    [
+        BlockKind.USER,
+        BlockKind.ASSISTANT,
+        BlockKind.NOTE,
+        BlockKind.ARTIFACT,
+        BlockKind.THINKING,
+        BlockKind.DEVELOPER,
+    ]
 )
 TOOLS = st.sampled_from(["bash", "Read", "write_file", "other"])
 
@@ -155,7 +170,7 @@ class Histories(RuleBasedStateMachine):
         return self.store.session(f"s{self.number}", parent=worked_for if parent else None)
 
     @rule(session=sessions, kind=KINDS, text=TEXTS, times=st.integers(1, 600))
-    def say(self, session: StoredSession, kind: Kind, text: str, times: int) -> None:
+    def say(self, session: StoredSession, kind: BlockKind, text: str, times: int) -> None:
         self._try(lambda: session.append(Block(kind=kind, text=f"{text} " * times)))
 
     @rule(session=sessions, tool=TOOLS, text=TEXTS)
@@ -259,4 +274,4 @@ def test_followed_rows_are_rebuilt_rows() -> None:
 
 @pytest.mark.slow
 def test_followed_rows_are_rebuilt_rows_in_many_histories() -> None:
-    run(300, 60)
+    run(200, 60)

@@ -10,7 +10,7 @@ import cutbank
 from cutbank import Block, ReserveHeadroom, SessionStore, StoredSession, ToolCall, ToolResult
 from cutbank.adapters.storage.read_models import search as searching
 from cutbank.adapters.storage.read_models.search import SearchHit
-from cutbank.domain.blocks import Kind, Media, Origin, Text
+from cutbank.domain.blocks import BlockKind, Media, Origin, Text
 from cutbank.domain.errors import InvalidSettingError, NotFoundError
 
 from .conftest import talk
@@ -29,7 +29,7 @@ def test_every_kind_of_block_is_found(session: StoredSession) -> None:
         Block.assistant("a pebble in an answer"),
         Block.developer("a pebble of the developer"),
         Block.note("a pebble in a note"),
-        Block(kind=Kind.DOCUMENT, name="pebble.pdf"),
+        Block(kind=BlockKind.DOCUMENT, name="pebble.pdf"),
         ToolCall(tool_call_id="c1", name="find_pebble", arguments={"path": "a.py"}),
         ToolCall(tool_call_id="c2", name="bash", arguments={"command": "grep pebble"}),
         ToolResult(tool_call_id="c1", content="one pebble"),

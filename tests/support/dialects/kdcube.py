@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from cutbank import Block, Item, Kind, Material, Ranges, RollingTimeline, Trigger, Window
+from cutbank import Block, BlockKind, Material, Ranges, RollingTimeline, Trigger, Window, WindowItem
 from cutbank.domain import kdcube_timeline
 from cutbank.domain.blocks import AnyBlock, Origin
 from cutbank.domain.summaries.summarizer import SummaryRequest
@@ -44,7 +44,7 @@ class TimelineCompaction:
     cut: TimelineCut | None
     """None where it looks for no place to cut at."""
     asked: tuple[SummaryRequest, ...]
-    blocks: tuple[Item, ...]
+    blocks: tuple[WindowItem, ...]
     """The timeline in memory; the new summary is the one whose position is 0."""
     summary: str | None = None
     """None where nothing was compacted."""
@@ -67,25 +67,25 @@ def compacted(window: Window, policy: RollingTimeline, write: Writer) -> Timelin
     text = form.join_answers(texts, material)
     first_kept = next(item for item in window.items if item.position == cut.first_kept)
     at = before.index(first_kept)
-    blocks = (*before[:at], Item(0, summary_entry(text), first_kept.turn, 0), *before[at:])
+    blocks = (*before[:at], WindowItem(0, summary_entry(text), first_kept.turn, 0), *before[at:])
     return TimelineCompaction(cut, asked, blocks, text, kdcube_timeline.find_turn(first_kept))
 
 
-def in_memory(window: Window) -> tuple[Item, ...]:
+def in_memory(window: Window) -> tuple[WindowItem, ...]:
     """All blocks that the program still holds: what left, the summary, and what is in view."""
-    standing: tuple[Item, ...] = ()
+    standing: tuple[WindowItem, ...] = ()
     if window.summary is not None:
-        standing = (Item(window.cut_start - 1, summary_entry(window.summary.text), 0, 0),)
+        standing = (WindowItem(window.cut_start - 1, summary_entry(window.summary.text), 0, 0),)
     return (*window.evicted, *standing, *window.items)
 
 
 def summary_entry(text: str) -> AnyBlock:
     """A summary of the timeline as a block: a note, which no model is sent by itself."""
     entry = json.dumps({"type": kdcube_timeline.SUMMARY_TYPE, "author": "system"})
-    return Block(kind=Kind.NOTE, text=text, origin=Origin(format="kdcube", entry=entry))
+    return Block(kind=BlockKind.NOTE, text=text, origin=Origin(format="kdcube", entry=entry))
 
 
-def visible(blocks: Sequence[Item]) -> tuple[Item, ...]:
+def visible(blocks: Sequence[WindowItem]) -> tuple[WindowItem, ...]:
     summaries = [
         at for at, item in enumerate(blocks) if kdcube_timeline.is_summary_entry(item.block)
     ]
@@ -93,7 +93,7 @@ def visible(blocks: Sequence[Item]) -> tuple[Item, ...]:
 
 
 def _material(
-    window: Window, policy: RollingTimeline, gone: tuple[Item, ...], cut: TimelineCut
+    window: Window, policy: RollingTimeline, gone: tuple[WindowItem, ...], cut: TimelineCut
 ) -> Material:
     positions = Ranges.of(item.position for item in gone)
     split = Ranges() if cut.turn_start is None else Ranges.span(cut.turn_start, cut.first_kept - 1)

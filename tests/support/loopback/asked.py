@@ -8,7 +8,7 @@ from typing import Any
 import certifi
 import pytest
 
-from cutbank import Block, Draft, Item, LlmSummarizer, Material, Ranges, ToolCall, ToolResult
+from cutbank import Block, Draft, LlmSummarizer, Material, Ranges, ToolCall, ToolResult, WindowItem
 from cutbank.domain.blocks import AnyBlock
 from cutbank.domain.summaries.gate import check_draft
 
@@ -26,7 +26,7 @@ _BLOCKS: tuple[AnyBlock, ...] = (
 )
 MATERIAL = Material(
     removed_items=tuple(
-        Item(position, block, turn=1, tokens=max(len(block.text) // 4, 8))
+        WindowItem(position, block, turn=1, tokens=max(len(block.text) // 4, 8))
         for position, block in enumerate(_BLOCKS, 2)
     ),
     covers=Ranges.span(2, 1 + len(_BLOCKS)),

@@ -22,7 +22,7 @@ from cutbank.adapters.runtime.importing.importer import import_path
 from cutbank.adapters.transcripts.formats.catalog import FORMATS, recognize_format
 from cutbank.adapters.transcripts.formats.outgoing import OutgoingCall
 from cutbank.adapters.transcripts.formats.source import TranscriptSource
-from cutbank.domain.blocks import AnyBlock, Kind, Media, Native, NativePart, Origin
+from cutbank.domain.blocks import AnyBlock, BlockKind, Media, Native, NativePart, Origin
 from cutbank.domain.ranges import Ranges
 from cutbank.domain.session_events import Usage
 from cutbank.projections.rendering import summary_message
@@ -248,11 +248,11 @@ def odd(session: StoredSession) -> StoredSession:
     session.configure(system_prompt="Be brief.")
     session.configure(tools=[{"name": "read"}])
     session.configure(request_settings={"temperature": 0.5})
-    media = [Block(kind=Kind.IMAGE, media=one) for one in (TIFF, LINKED)]
-    session.append(Block.user("go"), Block(kind=Kind.DOCUMENT, media=PDF), *media)
+    media = [Block(kind=BlockKind.IMAGE, media=one) for one in (TIFF, LINKED)]
+    session.append(Block.user("go"), Block(kind=BlockKind.DOCUMENT, media=PDF), *media)
     session.append(Block.thinking("hm"), Block.thinking("ha", native=OTHERS))
     session.append(Block.assistant("", native=OTHERS), Block.note("for us"))
-    session.append(Block(kind=Kind.ARTIFACT, text="a"))
+    session.append(Block(kind=BlockKind.ARTIFACT, text="a"))
     session.append(Block.note("{}", name="header", origin=Origin(format="somebody")))
     session.append(ToolCall(tool_call_id="c", name="a b", arguments="[1"))
     parts = (NativePart(native=OTHERS),)

@@ -12,7 +12,7 @@ from told_elsewhere import said
 from cutbank import Block, CompactionOptions, SessionStore, ToolCall, ToolResult, export
 from cutbank.adapters.runtime.importing.importer import import_path
 from cutbank.adapters.runtime.sessions.stored_session import StoredSession
-from cutbank.domain.blocks import Kind, Media, Native, NativePart, Text
+from cutbank.domain.blocks import BlockKind, Media, Native, NativePart, Text
 from cutbank.domain.session_events import Parent, Usage
 
 PNG = Media(type="image", mime="image/png", data=b"\x89PNG")
@@ -37,7 +37,7 @@ def imported(store: SessionStore, entries: list[Any], tmp_path: Path) -> StoredS
 def test_every_entry_has_what_claude_code_looks_for(store: SessionStore) -> None:
     session = store.session("ours")
     session.append(Block.developer("Be brief."))
-    session.append(Block.user("Look:"), Block(kind=Kind.IMAGE, media=PNG, message_id="p1"))
+    session.append(Block.user("Look:"), Block(kind=BlockKind.IMAGE, media=PNG, message_id="p1"))
     session.append(
         Block.assistant("I look.", message_id="m1"),
         ToolCall(tool_call_id="c1", name="ls", arguments='{"path":"."}', message_id="m1"),

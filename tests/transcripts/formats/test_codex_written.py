@@ -12,7 +12,7 @@ from told_elsewhere import said
 
 from cutbank import Block, Parent, SessionStore, StoredSession, ToolCall, ToolResult, Usage, export
 from cutbank.adapters.transcripts.formats.steps import SessionStart
-from cutbank.domain.blocks import Kind, Media, Native
+from cutbank.domain.blocks import BlockKind, Media, Native
 
 PIXEL = Media(type="image", mime="image/png", data=b"\x89PNG pixel")
 
@@ -31,7 +31,7 @@ def written(session: StoredSession, folder: Path, **how: Any) -> Path:
 def test_a_users_message_of_text_and_image_is_one_message(
     session: StoredSession, tmp_path: Path
 ) -> None:
-    image = Block(kind=Kind.IMAGE, media=PIXEL, message_id="m")
+    image = Block(kind=BlockKind.IMAGE, media=PIXEL, message_id="m")
     session.append(Block.user("look", message_id="m"), image, Block.user("another"))
 
     target = written(session, tmp_path)

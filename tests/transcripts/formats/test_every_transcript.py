@@ -19,9 +19,9 @@ from cutbank.adapters.transcripts.formats.source import TranscriptSource, unpack
 
 def by_format() -> Iterator[Any]:
     """The transcripts of each format, the samples apart from the real ones."""
-    for kind, paths in (("samples", samples()), ("real", real())):
+    for kind, paths, marks in (("samples", samples(), ()), ("real", real(), pytest.mark.slow)):
         for name, found in groupby(sorted(paths), key=lambda path: name_of(path).split("/")[0]):
-            yield pytest.param(list(found), id=f"{kind}-{name}")
+            yield pytest.param(list(found), id=f"{kind}-{name}", marks=marks)
 
 
 @pytest.mark.parametrize("paths", list(by_format()))

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from .....domain.blocks import AnyBlock, Block, Kind, ToolResult
+from .....domain.blocks import AnyBlock, Block, BlockKind, ToolResult
 from ..fields import JsonDict, MalformedError, get_field, require_field, require_object
 from ..json_lines import NestedTooDeeplyError, SourceLine
 from ..source import TranscriptSource
@@ -174,7 +174,7 @@ def _read_user(entry: ClaudeEntry) -> None:
         if not results:
             entry.add(conversation.rewind(entry.node))
     if blocks := _append_items(entry, found):
-        begins = not results and any(block.kind is Kind.USER for block in blocks)
+        begins = not results and any(block.kind is BlockKind.USER for block in blocks)
         conversation.add_to_context(entry.node, begins=begins)
     if results:
         entry.add(entry.sessions.link_sub_agent(entry.item, conversation, results[0]))

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from itertools import groupby
 from typing import Any
 
-from .....domain.blocks import UNSENT_KINDS, Kind
+from .....domain.blocks import UNSENT_KINDS, BlockKind
 from ..json_lines import encode_line
 from ..outgoing import (
     OutgoingBlock,
@@ -66,7 +66,7 @@ def _select_foreign(outgoing: OutgoingSession, run: Iterable[Any]) -> Iterator[O
                 outgoing.count_loss("replaced blocks", len(boundary.replacements))
         elif isinstance(part, OutgoingBlock) and not part.is_cancelled_result:
             if part.block.kind in UNSENT_KINDS:
-                outgoing.count_loss("notes" if part.block.kind is Kind.NOTE else "artifacts")
+                outgoing.count_loss("notes" if part.block.kind is BlockKind.NOTE else "artifacts")
             elif part.is_retracted:
                 outgoing.count_loss("blocks that were retracted")
         yield part

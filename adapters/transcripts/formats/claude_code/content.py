@@ -5,7 +5,7 @@ from typing import Any, Literal
 from .....domain.blocks import (
     AnyBlock,
     Block,
-    Kind,
+    BlockKind,
     Media,
     Native,
     NativePart,
@@ -100,7 +100,7 @@ def _read_part(part: Any, line: SourceLine) -> ResultPart:
 def _read_media_block(item: JsonDict, what: _MediaKind, line: SourceLine) -> Block:
     media = _read_media(item, what)
     native = None if media else _make_native(item, line)
-    return Block(kind=Kind(what), media=media, native=native, name=_read_title(item))
+    return Block(kind=BlockKind(what), media=media, native=native, name=_read_title(item))
 
 
 def _read_media(item: JsonDict, what: _MediaKind) -> Media | None:

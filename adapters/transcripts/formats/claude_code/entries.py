@@ -3,7 +3,7 @@
 from dataclasses import InitVar, dataclass, field
 from typing import Any
 
-from .....domain.blocks import Kind
+from .....domain.blocks import BlockKind
 from .....domain.session_events import Usage
 from ..fields import JsonDict, get_field, require_field
 from ..steps import ReportedCall, RequestParameters
@@ -59,7 +59,7 @@ TITLE_FIELDS = {"ai-title": "aiTitle", "custom-title": "customTitle"}
 """Types of entries that title the session, and the title's field."""
 
 
-def classify_user_text(entry: JsonDict, text: str) -> Kind:
+def classify_user_text(entry: JsonDict, text: str) -> BlockKind:
     """Return whether the user wrote it: the harness also adds text in the user's role."""
     origin = entry.get("origin")
     by_harness = (
@@ -67,7 +67,7 @@ def classify_user_text(entry: JsonDict, text: str) -> Kind:
         or (isinstance(origin, dict) and origin.get("kind", "human") != "human")
         or text.lstrip().startswith(_HARNESS_PREFIXES)
     )
-    return Kind.DEVELOPER if by_harness else Kind.USER
+    return BlockKind.DEVELOPER if by_harness else BlockKind.USER
 
 
 def read_claude_usage(message: JsonDict) -> Usage | None:

@@ -8,7 +8,7 @@ from uuid import NAMESPACE_URL, uuid5
 from .....domain.blocks import (
     AnyBlock,
     Block,
-    Kind,
+    BlockKind,
     Media,
     ResultPart,
     Text,
@@ -216,7 +216,7 @@ class ClaudeEntryBuilder:
         if item := sendable.parse_native_item(native, CLAUDE_CODE_PROVIDER):
             return item
         match part:
-            case Block(kind=Kind.THINKING):
+            case Block(kind=BlockKind.THINKING):
                 self.outgoing.count_loss("thoughts that Anthropic did not sign")
             case (Media() as media) | Block(media=Media() as media):
                 return make_media_item(media)

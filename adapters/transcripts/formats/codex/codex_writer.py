@@ -6,7 +6,7 @@ from dataclasses import replace
 from .....domain.blocks import (
     UNSENT_KINDS,
     AnyBlock,
-    Kind,
+    BlockKind,
     ToolCall,
     ToolResult,
 )
@@ -144,7 +144,7 @@ class RolloutWriter:
         if self.is_bare:
             return
         item = whole.get("payload", whole)
-        kinds = (Kind.USER, Kind.ASSISTANT)
+        kinds = (BlockKind.USER, BlockKind.ASSISTANT)
         text = "\n".join(block.text for block in blocks if block.kind in kinds and block.text)
         if item.get("type") != "message" or not text:
             return
@@ -190,7 +190,7 @@ def _continues_message(first: AnyBlock, part: object) -> bool:
         isinstance(part, OutgoingBlock)
         and first.message_id is not None
         and part.block.message_id == first.message_id
-        and first.kind not in (Kind.TOOL_CALL, Kind.TOOL_RESULT, *UNSENT_KINDS)
+        and first.kind not in (BlockKind.TOOL_CALL, BlockKind.TOOL_RESULT, *UNSENT_KINDS)
     )
 
 

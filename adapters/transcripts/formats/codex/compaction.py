@@ -4,7 +4,7 @@ from bisect import bisect_right
 from dataclasses import dataclass, replace
 from typing import Any
 
-from .....domain.blocks import PROMPT_KINDS, AnyBlock, Block, Kind, Origin, ToolResult
+from .....domain.blocks import PROMPT_KINDS, AnyBlock, Block, BlockKind, Origin, ToolResult
 from .....domain.compaction_events import Trigger
 from .....projections.rendering import summary_message
 from ..fields import JsonDict, get_field, require_object
@@ -52,7 +52,7 @@ def _find_role(read: ItemContent, item: JsonDict) -> str:
     kinds = {block.kind for block in read.blocks} if item.get("type") == "message" else set()
     if kinds & PROMPT_KINDS:
         return PROMPT_ROLE
-    return INPUT_ROLE if kinds == {Kind.DEVELOPER} else OTHER_ROLE
+    return INPUT_ROLE if kinds == {BlockKind.DEVELOPER} else OTHER_ROLE
 
 
 def _comparable_part(part: Any) -> Any:
@@ -104,7 +104,7 @@ def make_source_id(line: int, part: int = 0) -> str:
 HISTORY_FIELD = "replacement_history"
 """The field of a compaction with the items in context after it, some of them new."""
 
-_INPUT_KINDS = (Kind.USER, Kind.DEVELOPER)
+_INPUT_KINDS = (BlockKind.USER, BlockKind.DEVELOPER)
 
 
 def make_compaction_step(summary: str | None, key: str, time: str | None) -> SourceCompaction:

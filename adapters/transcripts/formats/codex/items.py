@@ -8,7 +8,7 @@ from typing import Any
 from .....domain.blocks import (
     AnyBlock,
     Block,
-    Kind,
+    BlockKind,
     Media,
     Native,
     NativePart,
@@ -48,7 +48,7 @@ class UnknownCodexItemError(ValueError):
     """An item, or a part of one, of an unknown type."""
 
 
-MODEL_KINDS = (Kind.ASSISTANT, Kind.THINKING, Kind.TOOL_CALL, Kind.ARTIFACT)
+MODEL_KINDS = (BlockKind.ASSISTANT, BlockKind.THINKING, BlockKind.TOOL_CALL, BlockKind.ARTIFACT)
 
 
 @dataclass(slots=True)
@@ -120,14 +120,14 @@ def _read_part(part: Any, role: str) -> Block | None:
         text = require_field(part, "text", str, "content: ")
         return Block(kind=_classify_text(role, text), text=text) if text else None
     if kind == "input_image" and isinstance(url := part.get("image_url"), str):
-        return Block(kind=Kind.IMAGE, media=_image_from_url(url))
+        return Block(kind=BlockKind.IMAGE, media=_image_from_url(url))
     raise UnknownCodexItemError(f"message/{kind}")
 
 
-def _classify_text(role: str, text: str) -> Kind:
+def _classify_text(role: str, text: str) -> BlockKind:
     if role == "assistant":
-        return Kind.ASSISTANT
-    return Kind.USER if role == "user" and not is_injected(text) else Kind.DEVELOPER
+        return BlockKind.ASSISTANT
+    return BlockKind.USER if role == "user" and not is_injected(text) else BlockKind.DEVELOPER
 
 
 def _read_reasoning(item: JsonDict, line: SourceLine) -> ItemContent:
@@ -149,7 +149,7 @@ def _read_generated_image(item: JsonDict, line: SourceLine) -> ItemContent:
     if not data:
         return _keep_served(item, line)
     media = Media(type="image", mime="image/png", data=data)
-    block = Block(kind=Kind.ARTIFACT, media=media, name=item["type"])
+    block = Block(kind=BlockKind.ARTIFACT, media=media, name=item["type"])
     return ItemContent([block], is_server_tool=True)
 
 

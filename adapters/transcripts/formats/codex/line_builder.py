@@ -8,7 +8,7 @@ from uuid import NAMESPACE_URL, uuid5
 from .....domain.blocks import (
     AnyBlock,
     Block,
-    Kind,
+    BlockKind,
     Media,
     NativePart,
     Text,
@@ -87,14 +87,14 @@ class CodexItemBuilder:
                 return self._build_call(said.position, call, own)
             case ToolResult() as result:
                 return self._build_result(result)
-            case Block(kind=Kind.ARTIFACT):
+            case Block(kind=BlockKind.ARTIFACT):
                 lost = "artifacts"
-            case Block(kind=Kind.NOTE, origin=origin):
+            case Block(kind=BlockKind.NOTE, origin=origin):
                 is_raw = origin is not None
                 lost = "entries that only their own agent needs" if is_raw else "notes"
             case _ if own is not None and own.get("type") not in _PAIRED_CALLS:
                 return own
-            case Block(kind=Kind.THINKING):
+            case Block(kind=BlockKind.THINKING):
                 # A provider rejects a thought without its signature.
                 lost = "thoughts of models of other providers"
             case Block(text=text) if text:
@@ -148,11 +148,11 @@ class CodexItemBuilder:
 def _role_of(block: AnyBlock) -> str:
     """Return the role of input; empty for the model's own blocks, and for notes."""
     match block:
-        case Block(kind=Kind.DEVELOPER, name="summary"):
+        case Block(kind=BlockKind.DEVELOPER, name="summary"):
             return "user"
-        case Block(kind=Kind.DEVELOPER):
+        case Block(kind=BlockKind.DEVELOPER):
             return "developer"
-        case Block(kind=Kind.USER | Kind.IMAGE | Kind.DOCUMENT):
+        case Block(kind=BlockKind.USER | BlockKind.IMAGE | BlockKind.DOCUMENT):
             return "user"
         case _:
             return ""

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from .....domain.blocks import Block, Kind, Media, ToolCall
+from .....domain.blocks import Block, BlockKind, Media, ToolCall
 from .....domain.session_events import Usage
 from .. import media_text
 from ..entry_steps import ContentPart, EntryBlocks, EntryLocation
@@ -63,7 +63,7 @@ def read_user_message(pieces: EntryBlocks, data: JsonDict, *, by_harness: bool) 
     """Read a user message; the model got its `transformedContent`."""
     said = get_field(data, "content", str, "data.") or ""
     sent = get_field(data, "transformedContent", str, "data.")
-    pieces.add_text(Kind.DEVELOPER if by_harness else Kind.USER, sent or said)
+    pieces.add_text(BlockKind.DEVELOPER if by_harness else BlockKind.USER, sent or said)
     for file in get_field(data, "attachments", list, "data.") or []:
         match file:  # only a blob holds its bytes; others are not in the file
             case {"type": "blob", "data": str(encoded), "mimeType": str(mime)}:
@@ -73,7 +73,7 @@ def read_user_message(pieces: EntryBlocks, data: JsonDict, *, by_harness: bool) 
                     data=media_text.require_base64(encoded, "data: "),
                     name=find_text(file, "displayName"),
                 )
-                pieces.add(Block(kind=Kind(media.type), media=media, name=media.name))
+                pieces.add(Block(kind=BlockKind(media.type), media=media, name=media.name))
 
 
 def read_assistant_message(
@@ -84,8 +84,8 @@ def read_assistant_message(
     `calls` are the open calls.
     """
     opened: dict[str, str] = {}
-    pieces.add_text(Kind.THINKING, get_field(data, "reasoningText", str, "data.") or "")
-    pieces.add_text(Kind.ASSISTANT, get_field(data, "content", str, "data.") or "")
+    pieces.add_text(BlockKind.THINKING, get_field(data, "reasoningText", str, "data.") or "")
+    pieces.add_text(BlockKind.ASSISTANT, get_field(data, "content", str, "data.") or "")
     for index, item in enumerate(get_field(data, "toolRequests", list, "data.") or []):
         within = f"data.toolRequests[{index}]"
         request = require_object(item, f"{within}: ")

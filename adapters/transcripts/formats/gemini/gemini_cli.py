@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from .....domain.blocks import AnyBlock, Block, Kind, Origin, ToolCall, ToolResult
+from .....domain.blocks import AnyBlock, Block, BlockKind, Origin, ToolCall, ToolResult
 from .....domain.compaction_events import Trigger
 from .....domain.session_events import Usage
 from ..entry_steps import (
@@ -117,7 +117,7 @@ class _MessageReader:
     ) -> NamedBlock | SourceCompaction:
         if text is None:
             media = require_media_part(part, "content: ")
-            return name, Block(kind=Kind(media.type), media=media)
+            return name, Block(kind=BlockKind(media.type), media=media)
         if (found := find_marked_summary(item, text)) is None:
             return _name_block(name, Block(kind=classify_gemini_text(text), text=text))
         if self.has_content:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
-from .....domain.blocks import Block, Kind, ToolCall
+from .....domain.blocks import Block, BlockKind, ToolCall
 from .....domain.compaction_events import Trigger
 from ..entry_steps import EntryBlocks, EntryLocation, EntrySteps, digest_text, read_entry_steps
 from ..fields import JsonDict, MalformedError, get_field, require_field, require_object
@@ -98,7 +98,7 @@ class _ContentReader:
                 _read_text(pieces, part, role)
             case {"inlineData": _} | {"fileData": _} if role == "user":
                 media = require_media_part(part)
-                pieces.add(Block(kind=Kind(media.type), media=media))
+                pieces.add(Block(kind=BlockKind(media.type), media=media))
             case _ if any(name in part for name in _NATIVE_PARTS):
                 pieces.add(Block.note(self.line.to_json(part), name="code"))
             case {"thoughtSignature": _} if len(part) == 1:
@@ -130,7 +130,7 @@ def _read_text(pieces: EntryBlocks, part: JsonDict, role: str) -> None:
     text = require_field(part, "text", str)
     if role == "model":
         is_thought = part.get("thought") is True
-        pieces.add_text(Kind.THINKING if is_thought else Kind.ASSISTANT, text)
+        pieces.add_text(BlockKind.THINKING if is_thought else BlockKind.ASSISTANT, text)
     elif found := find_marked_summary(part, text):
         pieces.add_summary(found.text)
     elif is_snapshot(text):

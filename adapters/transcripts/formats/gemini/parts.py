@@ -2,7 +2,7 @@
 
 from typing import Any, NamedTuple
 
-from .....domain.blocks import Kind, Media
+from .....domain.blocks import BlockKind, Media
 from .. import media_text
 from ..entry_steps import ContentPart
 from ..fields import JsonDict, MalformedError, get_field, require_field
@@ -19,9 +19,9 @@ _CONTINUE_PROMPT = "System: Please continue."
 _SNAPSHOT = "<state_snapshot>"
 
 
-def classify_gemini_text(text: str) -> Kind:
+def classify_gemini_text(text: str) -> BlockKind:
     by_harness = text == _CONTINUE_PROMPT or text.lstrip().startswith(_HARNESS_PREFIXES)
-    return Kind.DEVELOPER if by_harness else Kind.USER
+    return BlockKind.DEVELOPER if by_harness else BlockKind.USER
 
 
 def is_snapshot(text: str) -> bool:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
-from .....domain.blocks import Block, Kind
+from .....domain.blocks import Block, BlockKind
 from ..claude_code.content import read_assistant_item, read_user_item
 from ..fields import JsonDict, get_field, require_field
 from ..json_lines import SourceLine
@@ -31,8 +31,8 @@ def _read_part(role: str, item: Any, line: SourceLine) -> MessagePart:
         return _read_compaction(item)
     read = read_assistant_item if role == "assistant" else read_user_item
     block = read({}, item, line)
-    if role == "system" and isinstance(block, Block) and block.kind is Kind.USER:
-        return block.model_copy(update={"kind": Kind.DEVELOPER})
+    if role == "system" and isinstance(block, Block) and block.kind is BlockKind.USER:
+        return block.model_copy(update={"kind": BlockKind.DEVELOPER})
     return block
 
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from .....domain.blocks import AnyBlock, Block, Kind, Media, NativePart, ToolResult
+from .....domain.blocks import AnyBlock, Block, BlockKind, Media, NativePart, ToolResult
 from .....projections.history_view import HistoryView
 from .....projections.rendering import sendable, summary_message
 from .....projections.rendering.catalog import PLAIN_RENDERERS
@@ -200,7 +200,7 @@ def _reword_summaries(view: HistoryView, summaries: frozenset[str]) -> HistoryVi
         else replace(
             entry, block=Block.user(summary_message.escape_summary_marks(entry.block.text))
         )
-        if entry.block.text in summaries and entry.block.kind is Kind.USER
+        if entry.block.text in summaries and entry.block.kind is BlockKind.USER
         else entry
         for entry in view.entries
     )
@@ -243,7 +243,7 @@ ERRORS = "error marks of tool results"
 def _view_contents(view: HistoryView, provider: str) -> Iterator[str]:
     for entry in view.entries:
         match entry.block if entry.shown is None else None:
-            case Block(kind=Kind.THINKING):
+            case Block(kind=BlockKind.THINKING):
                 yield THINKING
             case Block(media=Media()):
                 yield MEDIA

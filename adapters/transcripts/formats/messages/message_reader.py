@@ -8,8 +8,8 @@ from .....domain.blocks import (
     ASSISTANT_KINDS,
     AnyBlock,
     Block,
+    BlockKind,
     BlockMetadata,
-    Kind,
     Media,
     Native,
     Origin,
@@ -87,10 +87,10 @@ def read_content_parts(
             yield MalformedPart(f"{field}{place}: {error}", item)
 
 
-def make_text_block(item: JsonDict, kind: Kind) -> Block:
+def make_text_block(item: JsonDict, kind: BlockKind) -> Block:
     """Return a text; one in the user's role may be the harness's."""
     words = require_field(item, "text", str)
-    return Block(kind=classify_user_text({}, words) if kind is Kind.USER else kind, text=words)
+    return Block(kind=classify_user_text({}, words) if kind is BlockKind.USER else kind, text=words)
 
 
 def make_refusal(item: JsonDict) -> Block:
@@ -99,7 +99,7 @@ def make_refusal(item: JsonDict) -> Block:
 
 def make_native_block(item: JsonDict, native: Native) -> Block:
     """Return audio, video or an uploaded file, which only the provider can use."""
-    return Block(kind=Kind.DOCUMENT, name=require_field(item, "type", str), native=native)
+    return Block(kind=BlockKind.DOCUMENT, name=require_field(item, "type", str), native=native)
 
 
 def read_result(
@@ -208,11 +208,11 @@ class MessageReader:
             match piece:
                 case ProviderCompaction(summary=summary, partial_reason=partial):
                     made += self._add_compaction(f"{key}:{index}", summary, partial)
-                case Block(kind=Kind.USER, text=text):
+                case Block(kind=BlockKind.USER, text=text):
                     if told := find_marked_summary(message, text):
                         made += self._add_compaction(f"{key}:{index}", told.text, _KEPT_UNKNOWN)
                     elif text.startswith(_CALL_NOTE_PREFIX) and text.endswith("]"):
-                        made.append(piece.model_copy(update={"kind": Kind.DEVELOPER}))
+                        made.append(piece.model_copy(update={"kind": BlockKind.DEVELOPER}))
                     elif text != exchanges.OPENING_TEXT and _has_content(piece):
                         made.append(piece)
                 case ToolResult(text=text):

@@ -5,7 +5,7 @@ from typing import Any
 
 from .....domain.blocks import (
     Block,
-    Kind,
+    BlockKind,
     Native,
     NativePart,
     ResultPart,
@@ -36,9 +36,9 @@ _THOUGHTS = ("reasoning_content", "reasoning")
 def read_chat_parts(message: JsonDict, line: SourceLine, number: int) -> Iterator[MessagePart]:
     match require_field(message, "role", str):
         case "system" | "developer":
-            yield from _read_content(message, line, Kind.DEVELOPER)
+            yield from _read_content(message, line, BlockKind.DEVELOPER)
         case "user":
-            yield from _read_content(message, line, Kind.USER)
+            yield from _read_content(message, line, BlockKind.USER)
         case "assistant":
             yield from _read_assistant(message, line, number)
         case "tool":
@@ -53,7 +53,7 @@ def _read_assistant(message: JsonDict, line: SourceLine, number: int) -> Iterato
     for field in _THOUGHTS:
         if isinstance(thought := message.get(field), str) and thought:
             yield Block.thinking(thought)
-    yield from _read_content(message, line, Kind.ASSISTANT)
+    yield from _read_content(message, line, BlockKind.ASSISTANT)
     if refusal := get_field(message, "refusal", str):
         yield Block.assistant(refusal, name="refusal")
     if isinstance(audio := message.get("audio"), dict):
@@ -103,11 +103,11 @@ def _read_result_part(item: Any, line: SourceLine) -> ResultPart:
     return NativePart(native=_make_native(item, line))
 
 
-def _read_content(message: JsonDict, line: SourceLine, kind: Kind) -> Iterator[MessagePart]:
+def _read_content(message: JsonDict, line: SourceLine, kind: BlockKind) -> Iterator[MessagePart]:
     yield from read_content_parts(message, "content", lambda item: _read_part(item, line, kind))
 
 
-def _read_part(item: Any, line: SourceLine, kind: Kind) -> MessagePart:
+def _read_part(item: Any, line: SourceLine, kind: BlockKind) -> MessagePart:
     match require_type(item):
         case "text":
             return make_text_block(item, kind)
@@ -115,7 +115,7 @@ def _read_part(item: Any, line: SourceLine, kind: Kind) -> MessagePart:
             return make_refusal(item)
         case "image_url":
             address = require_field(require_field(item, "image_url", dict), "url", str)
-            return Block(kind=Kind.IMAGE, media=read_media_url(address, "image"))
+            return Block(kind=BlockKind.IMAGE, media=read_media_url(address, "image"))
         case "input_audio" | "video_url":
             return make_native_block(item, _make_native(item, line))
         case "file":
@@ -130,7 +130,7 @@ def _read_file(item: JsonDict, line: SourceLine) -> Block:
     if data is None or not data.startswith("data:"):
         return make_native_block(item, _make_native(item, line))
     name = get_field(file, "filename", str)
-    return Block(kind=Kind.DOCUMENT, media=read_media_url(data, "document", name), name=name)
+    return Block(kind=BlockKind.DOCUMENT, media=read_media_url(data, "document", name), name=name)
 
 
 def _make_native(item: Any, line: SourceLine) -> Native:

@@ -5,7 +5,7 @@ from typing import Any
 
 from .....domain.blocks import (
     Block,
-    Kind,
+    BlockKind,
     Media,
     Native,
     NativePart,
@@ -67,15 +67,15 @@ def read_response_parts(message: JsonDict, line: SourceLine, number: int) -> Ite
 
 def _read_message(message: JsonDict, line: SourceLine) -> Iterator[MessagePart]:
     role = require_field(message, "role", str)
-    kinds = {"user": Kind.USER, "assistant": Kind.ASSISTANT}
+    kinds = {"user": BlockKind.USER, "assistant": BlockKind.ASSISTANT}
     if role not in {"user", "assistant", "system", "developer"}:
         yield UnknownPart(f"role/{role}", message)
         return
-    kind = kinds.get(role, Kind.DEVELOPER)
+    kind = kinds.get(role, BlockKind.DEVELOPER)
     yield from read_content_parts(message, "content", lambda item: _read_part(item, line, kind))
 
 
-def _read_part(item: Any, line: SourceLine, kind: Kind) -> MessagePart:
+def _read_part(item: Any, line: SourceLine, kind: BlockKind) -> MessagePart:
     match require_type(item):
         case "input_text" | "output_text" | "text":
             return make_text_block(item, kind)
@@ -83,7 +83,7 @@ def _read_part(item: Any, line: SourceLine, kind: Kind) -> MessagePart:
             return make_refusal(item)
         case "input_image" | "input_file" as what:
             if media := _read_media(item):
-                of = Kind.IMAGE if what == "input_image" else Kind.DOCUMENT
+                of = BlockKind.IMAGE if what == "input_image" else BlockKind.DOCUMENT
                 return Block(kind=of, media=media, name=media.name)
             return make_native_block(item, _make_native(item, line))
         case "input_audio" | "computer_screenshot":

@@ -3,7 +3,7 @@
 import json
 from dataclasses import dataclass, field
 
-from .....domain.blocks import Block, Kind, Media, Native, Origin, Text, ToolCall, ToolResult
+from .....domain.blocks import Block, BlockKind, Media, Native, Origin, Text, ToolCall, ToolResult
 from .....domain.event import MAX_COUNT
 from .....domain.session_events import Usage
 from .. import media_text
@@ -96,7 +96,9 @@ def make_file_block(part: OpencodePart) -> Block | None:
     media = read_file_media(part.item)
     if media is None:
         return None
-    return Block(kind=Kind(media.type), media=media, name=media.name, origin=part.make_origin())
+    return Block(
+        kind=BlockKind(media.type), media=media, name=media.name, origin=part.make_origin()
+    )
 
 
 def make_tool_call(part: OpencodePart, call: str) -> ToolCall:

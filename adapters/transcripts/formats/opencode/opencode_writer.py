@@ -7,7 +7,7 @@ from hashlib import blake2b
 from .....domain.blocks import (
     AnyBlock,
     Block,
-    Kind,
+    BlockKind,
     Media,
     Native,
     NativePart,
@@ -178,7 +178,7 @@ class OpencodeDocument:
                 parts.append({"type": "file"} | _make_file(block.media))
                 continue
             part = {"type": "text", "text": make_marked_text(block), **make_summary_mark(block)}
-            parts.append(part | ({"synthetic": True} if block.kind is Kind.DEVELOPER else {}))
+            parts.append(part | ({"synthetic": True} if block.kind is BlockKind.DEVELOPER else {}))
         self._add_message(info, parts)
 
     def _add_assistant(self, message: OutgoingMessage) -> None:
@@ -214,7 +214,7 @@ class OpencodeDocument:
                     "tool": block.name,
                     "state": state,
                 }
-            case Block(kind=Kind.THINKING):
+            case Block(kind=BlockKind.THINKING):
                 metadata = _make_metadata(block.native)
                 if block.native and not metadata:
                     self.outgoing.count_loss("a provider's own reasoning items")

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from .....domain.blocks import Kind, ToolCall
+from .....domain.blocks import BlockKind, ToolCall
 from ..chat_content import add_thoughts
 from ..content_items import read_image_addresses
 from ..entry_steps import ContentPart, EntryBlocks
@@ -67,9 +67,9 @@ def read_v0_action(
     if first and message:
         add_thoughts(pieces, message, line)
         for text in _read_texts(message.get("content")):
-            pieces.add_text(Kind.ASSISTANT, text)
+            pieces.add_text(BlockKind.ASSISTANT, text)
     elif first and not is_think:
-        pieces.add_text(Kind.ASSISTANT, get_field(args, "thought", str, "args.") or "")
+        pieces.add_text(BlockKind.ASSISTANT, get_field(args, "thought", str, "args.") or "")
     arguments = _find_arguments(message, asked.call_id)
     if arguments is None:
         told = drop_fields(args, *_NON_ARGUMENTS)
@@ -83,7 +83,7 @@ def read_command(event: JsonDict) -> EntryBlocks:
     pieces = EntryBlocks()
     args = require_field(event, "args", dict)
     text = next((text for name in _COMMAND_FIELDS if (text := find_text(args, name))), "")
-    pieces.add_text(Kind.DEVELOPER, text, name=event["action"])
+    pieces.add_text(BlockKind.DEVELOPER, text, name=event["action"])
     return pieces
 
 
@@ -91,8 +91,8 @@ def read_v0_message(event: JsonDict) -> EntryBlocks:
     """Read a message of the user, of the model, or of the program."""
     pieces = EntryBlocks()
     args = require_field(event, "args", dict)
-    kinds = {"user": Kind.USER, "agent": Kind.ASSISTANT}
-    kind = kinds.get(str(event.get("source")), Kind.DEVELOPER)
+    kinds = {"user": BlockKind.USER, "agent": BlockKind.ASSISTANT}
+    kind = kinds.get(str(event.get("source")), BlockKind.DEVELOPER)
     pieces.add_text(kind, require_field(args, "content", str, "args."))
     pieces.add_parts(kind, _read_images(args))
     return pieces
@@ -119,18 +119,18 @@ def read_recall(event: JsonDict) -> EntryBlocks:
     extras = get_field(event, "extras", dict) or {}
     for field in _RECALLED_FIELDS:
         text = get_field(extras, field, str, "extras.") or ""
-        pieces.add_text(Kind.DEVELOPER, text, name=field)
+        pieces.add_text(BlockKind.DEVELOPER, text, name=field)
     for item in get_field(extras, "microagent_knowledge", list) or []:
         known = require_object(item, "microagent_knowledge: ")
         text = require_field(known, "content", str, "extras.microagent_knowledge.")
-        pieces.add_text(Kind.DEVELOPER, text, name=find_text(known, "name"))
+        pieces.add_text(BlockKind.DEVELOPER, text, name=find_text(known, "name"))
     return pieces
 
 
 def read_notice(event: JsonDict) -> EntryBlocks:
     pieces = EntryBlocks()
     name = require_field(event, "observation", str)
-    pieces.add_text(Kind.DEVELOPER, require_field(event, "content", str), name=name)
+    pieces.add_text(BlockKind.DEVELOPER, require_field(event, "content", str), name=name)
     return pieces
 
 

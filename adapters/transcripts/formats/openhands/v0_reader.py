@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
-from .....domain.blocks import Kind
+from .....domain.blocks import BlockKind
 from ..entry_steps import EntryLocation, digest_text, make_line_problem
 from ..fields import (
     JsonDict,
@@ -237,7 +237,7 @@ def _read_events(events: list[Any], document: SourceLine) -> Iterator[ImportStep
 
 def _is_unasked(step: ImportStep) -> bool:
     """Return whether an observation with this last step answers no call."""
-    is_answer = isinstance(step, Append) and step.block.kind is Kind.TOOL_RESULT
+    is_answer = isinstance(step, Append) and step.block.kind is BlockKind.TOOL_RESULT
     return isinstance(step, Append | RawEntry) and not is_answer
 
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-from .....domain.blocks import Block, Kind, Native, ToolCall
+from .....domain.blocks import Block, BlockKind, Native, ToolCall
 from ..content_items import read_content, read_image_addresses
 from ..entry_steps import (
     ContentPart,
@@ -246,20 +246,20 @@ def _read_message(event: JsonDict, line: SourceLine, pieces: EntryBlocks) -> Non
     role = require_field(said, "role", str, "llm_message.")
     if role == "assistant":
         _read_thoughts(said, line, pieces)
-        kind = Kind.ASSISTANT
+        kind = BlockKind.ASSISTANT
     elif role == "user" and event.get("source") == "user":
-        kind = Kind.USER
+        kind = BlockKind.USER
     else:
-        kind = Kind.DEVELOPER  # the program's own text, in any role
+        kind = BlockKind.DEVELOPER  # the program's own text, in any role
     pieces.add_parts(kind, read_content(said.get("content"), _read_images))
     more = read_content(event.get("extended_content"), _read_images, "extended_content")
-    pieces.add_parts(Kind.DEVELOPER, more)
+    pieces.add_parts(BlockKind.DEVELOPER, more)
 
 
 def _read_action(event: JsonDict, line: SourceLine, pieces: EntryBlocks) -> None:
     _read_thoughts(event, line, pieces)
     said = read_content(event.get("thought"), _read_images, "thought")
-    pieces.add_parts(Kind.ASSISTANT, said)
+    pieces.add_parts(BlockKind.ASSISTANT, said)
     owner = require_field(event, "tool_call", dict)
     if isinstance(owner.get("function"), dict):
         owner = owner["function"]
@@ -292,7 +292,7 @@ def _read_thoughts(owner: JsonDict, line: SourceLine, pieces: EntryBlocks) -> No
     signed = get_field(owner, "thinking_blocks", list) or []
     plain = get_field(owner, "reasoning_content", str) or ""
     if not any(isinstance(item, dict) and item.get("thinking") == plain for item in signed):
-        pieces.add_text(Kind.THINKING, plain)
+        pieces.add_text(BlockKind.THINKING, plain)
     for item in signed:
         pieces.add(make_thinking_block(require_object(item, "thinking_blocks: "), line))
     if item := get_field(owner, "responses_reasoning_item", dict):

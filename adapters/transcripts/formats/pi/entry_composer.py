@@ -11,7 +11,7 @@ from typing import Any
 from .....domain.blocks import (
     AnyBlock,
     Block,
-    Kind,
+    BlockKind,
     Media,
     NativePart,
     ResultPart,
@@ -171,7 +171,7 @@ class EntryComposer:
             media = getattr(block, "media", None)
             if isinstance(media, Media):
                 items.append(self._compose_media(media))
-            elif isinstance(block, Block) and block.kind in (Kind.IMAGE, Kind.DOCUMENT):
+            elif isinstance(block, Block) and block.kind in (BlockKind.IMAGE, BlockKind.DOCUMENT):
                 self.outgoing.count_loss("media that only their provider can find")
                 items.append(_make_text(f"[{block.kind}: {block.name or 'without a name'}]"))
             else:
@@ -233,7 +233,7 @@ class EntryComposer:
                 "arguments": self._parse_arguments(block),
             }
         native = block.native
-        if block.kind is Kind.THINKING:
+        if block.kind is BlockKind.THINKING:
             thought: JsonDict = {"type": "thinking", "thinking": block.text}
             if native:
                 signature = make_signature_fields(native)

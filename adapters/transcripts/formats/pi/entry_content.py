@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from .....domain.blocks import AnyBlock, Block, Kind, Media, ToolCall, ToolResult
+from .....domain.blocks import AnyBlock, Block, BlockKind, Media, ToolCall, ToolResult
 from ..entry_steps import ContentPart, image_from_data, make_result_content
 from ..fields import JsonDict, MalformedError, get_field, require_field, require_type
 from ..json_lines import SourceLine
@@ -24,7 +24,7 @@ class EntryContent:
         self.blocks: list[AnyBlock] = []
         self.problems: list[tuple[str, Any]] = []
 
-    def read(self, role: str, user_kind: Kind, line: SourceLine, source_id: str) -> None:
+    def read(self, role: str, user_kind: BlockKind, line: SourceLine, source_id: str) -> None:
         """Read a message of a known role; `user_kind` is the kind of a user's texts."""
         match role:
             case "user":
@@ -33,7 +33,7 @@ class EntryContent:
                 is_named = role != "developer"
                 name = get_field(self.owner, "customType", str) if is_named else None
                 self.blocks = self._read_items(
-                    lambda item, _: _read_input(item, Kind.DEVELOPER, name)
+                    lambda item, _: _read_input(item, BlockKind.DEVELOPER, name)
                 )
             case "assistant":
                 api = self.owner.get("api")
@@ -97,10 +97,10 @@ class EntryContent:
         return [Block.developer(text, name=name)] if summary else []
 
 
-def _read_input(item: Any, kind: Kind, name: str | None = None) -> Block:
+def _read_input(item: Any, kind: BlockKind, name: str | None = None) -> Block:
     part = _read_part(item)
     if isinstance(part, Media):
-        return Block(kind=Kind.IMAGE, media=part, name=name)
+        return Block(kind=BlockKind.IMAGE, media=part, name=name)
     if item["type"] == "image":
         return Block.developer(part, name="image")
     return Block(kind=kind, text=part, name=name)

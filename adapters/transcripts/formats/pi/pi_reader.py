@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-from .....domain.blocks import Kind, Origin
+from .....domain.blocks import BlockKind, Origin
 from ..entry_steps import make_line_problem
 from ..fields import JsonDict, MalformedError, find_text, get_field, json_name, require_field
 from ..json_lines import NestedTooDeeplyError, SourceLine
@@ -133,11 +133,11 @@ class PiTranscriptReader:
                 yield self._keep_unknown(at)
 
     def _read_message(self, at: _PlacedEntry, role: str, message: JsonDict) -> Iterator[ImportStep]:
-        user_kind = Kind.USER
+        user_kind = BlockKind.USER
         if role == "user":
             branch = at.node.branch
             if message.get("attribution") == "agent" and branch.has_content:
-                user_kind = Kind.DEVELOPER
+                user_kind = BlockKind.DEVELOPER
             branch.has_content = True
         if role not in _ROLES:
             yield self._keep_unknown(at)

@@ -12,7 +12,7 @@ from pydantic import JsonValue
 from summarizer_talk import material_of
 
 import cutbank
-from cutbank import Block, Item, Material, Ranges, ToolCall, ToolResult, Usage
+from cutbank import Block, Material, Ranges, ToolCall, ToolResult, Usage, WindowItem
 from cutbank.projections.rendering.catalog import render_view
 
 TOOLS: list[JsonValue] = [
@@ -40,7 +40,7 @@ def material(tmp_path: Path) -> Material:
         session.append(ToolResult(tool_call_id="c1", content="missing semicolon " * 2_000))
         view = session.view()
     items = tuple(
-        Item(entry.position, entry.block, entry.turn, entry.tokens, entry.call)
+        WindowItem(entry.position, entry.block, entry.turn, entry.tokens, entry.call)
         for entry in view.entries
     )
     return material_of(
