@@ -241,7 +241,7 @@ def test_a_name_that_a_lineage_may_have_names_its_views(name: str, version: int,
     assert ViewReference.parse(f"{name}#{at}") == ViewReference(name, None, at)
 
 
-@settings(max_examples=20)
+@settings(max_examples=12)
 @given(acts)
 def test_a_lost_fact_is_in_the_old_view_and_nowhere_in_the_new_one(what: list[Act]) -> None:
     with cutbank.open(":memory:", clock=Clock()) as store:
@@ -263,7 +263,7 @@ def test_a_lost_fact_is_in_the_old_view_and_nowhere_in_the_new_one(what: list[Ac
                         assert fact.handles or (summary and fact.text in summary.text)
 
 
-@settings(max_examples=20)
+@settings(max_examples=12)
 @given(acts)
 def test_every_block_that_left_or_came_is_listed_once_and_backwards_it_is_mirrored(
     what: list[Act],
