@@ -25,7 +25,6 @@ from ..command_line.printing import (
     clip_text,
     format_bar,
     format_count,
-    format_value,
     get_width,
     pick,
     print_fields,
@@ -183,7 +182,9 @@ def _tour_fields(document: dict[str, Any]) -> Iterator[tuple[str, str]]:
         size = document[name]
         bar = format_bar(size["tokens"] / document["before"]["tokens"])
         yield name, f"{bar} {size['tokens']:>7,} tokens, {format_count(size['blocks'], 'block')}"
-    yield "left", format_value(document["left"]["kinds"])
+    kinds = document["left"]["kinds"].items()
+    parts = (f"{one['blocks']} {kind} with {one['tokens']:,} tokens" for kind, one in kinds)
+    yield "left", ", ".join(parts)
     for one in document["recalled"]:
         as_was = "as before it left" if one["original"] else "NOT as before it left"
         size = f"{one['bytes']:,} bytes, sha256 {one['sha256'][:16]}..., {as_was}"
