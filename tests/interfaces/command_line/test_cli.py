@@ -174,6 +174,9 @@ def test_the_demo_compacts_recalls_and_verifies_and_a_second_one_says_what_there
         True,
     )
     assert not file.exists(), "the demo has a database of its own"
+    readme = (Path(__file__).parents[3] / "README.md").read_text("utf-8")
+    for size in (tour["before"]["tokens"], tour["after"]["tokens"]):
+        assert f" {size:,} tokens" in readme, "as the picture of it says"
 
 
 def test_the_shipped_file_is_what_the_script_makes(
