@@ -15,7 +15,7 @@ from unpinned import UNPINNED
 import cutbank
 
 settings.register_profile(
-    "default", deadline=None, max_examples=30, suppress_health_check=[HealthCheck.too_slow]
+    "default", deadline=None, max_examples=25, suppress_health_check=[HealthCheck.too_slow]
 )
 # In CI the examples depend on the tests alone, so that a failure comes from the change.
 settings.register_profile(

@@ -61,7 +61,7 @@ def says_why(nothing: NothingToCompactError) -> None:
 
 
 @pytest.mark.parametrize("name", every_name())
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(
     told=chapters,
     sizes=SIZES,

@@ -185,5 +185,5 @@ def told(history: HistoryFold, coordinate: object) -> dict[str, object]:
 
 def test_the_fold_is_the_same_whatever_is_swapped_in() -> None:
     run_state_machine_as_test(
-        Swapping, settings=settings(max_examples=10, stateful_step_count=30, deadline=None)
+        Swapping, settings=settings(max_examples=8, stateful_step_count=30, deadline=None)
     )

@@ -53,7 +53,7 @@ lates = st.lists(st.sampled_from([-20, -1, 0, 5, 29, 400]), min_size=1)
 jumps = st.lists(st.sampled_from([0, 0, 30, 3_600, 86_400, -30, -3_600, -86_400]), min_size=1)
 
 
-@settings(max_examples=12)
+@settings(max_examples=8)
 @given(actions=actions, rules=rules, world=worlds, late=lates, jump=jumps)
 @example([Action("a", 1, "say", 2 * FULL), Action("a", 1, "wake", 30)], RULES, {}, [0], [0])
 def test_whatever_rests_is_compacted_when_it_is_due_and_once(
