@@ -9,7 +9,7 @@ from cutbank import NothingToCompactError, Plan, Ranges
 from cutbank.domain.settlement import Settlement, settle_plan
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(chapters)
 def test_whatever_happens_every_boundary_obeys_the_rules(told: Chapters) -> None:
     story = Story()

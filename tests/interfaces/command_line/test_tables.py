@@ -95,6 +95,7 @@ VERBS = [
 ]  # fmt: skip
 
 
+@pytest.mark.slow
 def test_every_answer_fits_80_columns(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
