@@ -118,7 +118,7 @@ def check_closed_store(database: str) -> None:
         process = get_context("fork").Process(target=child, args=(session, "from a child"))
         began = monotonic()
         process.start()
-        # A lock that both stores use is waited for once, not until the waiting is given up.
+        # Both stores use one lock, which the fork takes once and does not wait for again.
         assert monotonic() - began < LOCK_TIMEOUT_S
         process.join(WAITED_S)
         process.kill()

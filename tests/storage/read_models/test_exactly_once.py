@@ -44,7 +44,7 @@ def test_a_process_that_is_killed_while_it_catches_up_leaves_whole_batches(
     assert stopped_inside > 0
 
 
-def test_another_that_goes_on_between_two_reads_of_the_positions_empties_nothing(
+def test_a_process_that_is_overtaken_between_two_reads_of_the_positions_rebuilds_nothing(
     store: cutbank.SessionStore, opening: Opening, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     talk(store, "s", 3)
@@ -69,7 +69,7 @@ def test_another_that_goes_on_between_two_reads_of_the_positions_empties_nothing
     check_whole(models, opening)
 
 
-def test_words_that_are_not_the_logs_are_read_again_with_the_index(
+def test_a_search_index_that_does_not_fit_the_log_is_rebuilt_before_it_answers(
     store: cutbank.SessionStore, opening: Opening
 ) -> None:
     talk(store, "s", 3)
