@@ -211,12 +211,12 @@ def find_format(name: str) -> Format:
 
 
 def _has_new_request(session: StoredSession, outgoing: OutgoingSession) -> bool:
-    """Return whether anything of the request was set after the source's last block."""
-    last = 0
+    """Return whether anything of the request was set after the import's last step."""
+    events = session.log.events
+    last = events.recorder.find_last_keyed(session.log.id)  # an import has a key for each step
     for part in outgoing.read_parts():
         if isinstance(part, OutgoingBlock) and not is_added(outgoing, part):
-            last = part.position
-    events = session.log.events
+            last = max(last, part.position)
     chain = events.find_session_chain(session.namespace, session.key)
     later = events.read(chain, Ranges.span(last + 1, events.read_head(chain)[0]))
     kinds = (SystemPromptSet, ToolsSet, RequestSettingsSet)

@@ -118,6 +118,11 @@ class LogReader(ApplicationRecorder):
         )
         return [AppendKey(originator_id, *values) for values in found]
 
+    def find_last_keyed(self, originator_id: UUID) -> int:
+        """Return the last position that was appended with a key, 0 if none was."""
+        query = "SELECT coalesce(max(last), 0) FROM append_keys WHERE originator_id = ?"
+        return int(self.datastore.read(query, (self.encode_id(originator_id),))[0][0])
+
     def select_names(self, originator_id: UUID, last: int) -> list[tuple[str, str]]:
         """Return the topics and subjects of a stream's events up to `last`."""
         found = self.datastore.read(

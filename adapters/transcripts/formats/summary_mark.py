@@ -1,4 +1,4 @@
-"""Marks texts in a file as summaries or reminders, and recognizes the marks.
+"""Marks texts in a file as summaries, and recognizes the marks.
 
 A user may paste any text, but cannot set fields.
 """
@@ -52,9 +52,6 @@ def _has_mark(value: Any) -> bool:
     return isinstance(value, dict) and SUMMARY_MARK.items() <= value.items()
 
 
-_REMINDER = "<system-reminder>"
-
-
 def make_marked_text(block: AnyBlock) -> str:
     """Return the text of a block; a summary has its mark.
 
@@ -63,12 +60,3 @@ def make_marked_text(block: AnyBlock) -> str:
     if is_imported_summary(block) and not summary_message.parse_summary_message(block.text):
         return summary_message.wrap_summary(block.text, Ranges())
     return block.text
-
-
-def make_user_text(block: AnyBlock) -> str:
-    """Return the text for a format without a developer role, marked once as a reminder."""
-    text = make_marked_text(block)
-    is_marked = text.lstrip().startswith(_REMINDER) or is_imported_summary(block)
-    if block.kind is not BlockKind.DEVELOPER or is_marked:
-        return text
-    return f"{_REMINDER}\n{text}\n</system-reminder>"

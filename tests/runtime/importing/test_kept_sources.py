@@ -125,6 +125,21 @@ def test_a_document_that_changed_here_is_written_anew_and_else_refused(
     assert not (tmp_path / "out.json").exists()
 
 
+def test_settings_that_end_a_source_are_its_own_and_those_set_here_are_not(
+    store: SessionStore, tmp_path: Path
+) -> None:
+    (sample,) = (path for path in samples() if "copilot-cli" in str(path) and path.is_file())
+    path = tmp_path / "events.jsonl"
+    path.write_bytes(sample.read_bytes().splitlines(keepends=True)[0])  # it names the model
+    session = only_session(store, import_file(store, path))
+    assert bytes_of(session, "copilot-cli") == path.read_bytes()
+
+    session.configure(request_settings={"model": "another"})
+
+    with pytest.raises(ExportError, match="added or retracted since"):
+        bytes_of(session, "copilot-cli")
+
+
 def test_a_file_of_several_sessions_goes_out_with_none_of_them(
     store: SessionStore, tmp_path: Path
 ) -> None:
