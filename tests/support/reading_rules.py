@@ -77,8 +77,9 @@ def check_entries(steps: list[ImportStep]) -> None:
                 assert key
                 begun = True
                 inside.append(step)
-            case Append():
+            case Append(block=block):
                 assert begun, "a block has a session"
+                assert block.origin, "a block without one counts as added after the import"
                 inside.append(step)
             case _:
                 inside.append(step)

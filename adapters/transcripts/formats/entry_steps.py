@@ -31,6 +31,9 @@ class EntryLocation:
     id: str | None = None
     time: str | None = None
 
+    def make_origin(self) -> Origin:
+        return Origin(format=self.format, id=self.id, time=self.time, line=self.number)
+
 
 ContentPart = str | Media
 """A text, or an image."""
@@ -76,7 +79,7 @@ class EntryBlocks:
         self, whence: EntryLocation, message_id: str | None = None
     ) -> Iterator[Append]:
         """Yield the blocks as steps."""
-        origin = Origin(format=whence.format, id=whence.id, time=whence.time, line=whence.number)
+        origin = whence.make_origin()
         for index, block in enumerate(self.blocks):
             said = block.model_copy(update={"origin": origin, "message_id": message_id})
             yield Append(f"{whence.key}:{index}", said, whence.id or whence.key)

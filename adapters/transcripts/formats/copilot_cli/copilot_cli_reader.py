@@ -190,7 +190,8 @@ class CopilotReader:
                 if self.has_said:
                     entry.add(compacted)
                 elif compacted.summary:
-                    block = Block.developer(compacted.summary, name="summary")
+                    origin = self._locate(line, id).make_origin()
+                    block = Block.developer(compacted.summary, name="summary", origin=origin)
                     entry.add(Append(f"{id}:summary", block, id))
             case "session.snapshot_rewind", {"upToEventId": str(first)} if first in self.seen:
                 entry.add(Rewind(f"{id}:rewind", to=self.seen[first]))
