@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from .adapters.analysis.replaying.run_replay import Replay as Replay
     from .adapters.analysis.replaying.run_replay import replay as replay
     from .adapters.analysis.verifier import verify as verify
-    from .adapters.interfaces.opening import open as open
     from .adapters.models.summarizers.command_summarizer import (
         CommandSummarizer as CommandSummarizer,
     )
@@ -40,6 +39,7 @@ if TYPE_CHECKING:
     from .adapters.runtime.sessions.context_meter import measure_context as measure_context
     from .adapters.runtime.sessions.session_log import SessionInfo as SessionInfo
     from .adapters.runtime.sessions.session_store import SessionStore as SessionStore
+    from .adapters.runtime.sessions.session_store import open as open
     from .adapters.runtime.sessions.stored_session import AppendResult as AppendResult
     from .adapters.runtime.sessions.stored_session import StoredSession as StoredSession
     from .adapters.runtime.sessions.stored_session import end_turn as end_turn
@@ -126,7 +126,6 @@ _NAMES = {
     "adapters.analysis.backtest.backtest": "backtest",
     "adapters.analysis.replaying.run_replay": "Replay replay",
     "adapters.analysis.verifier": "verify",
-    "adapters.interfaces.opening": "open",
     "adapters.models.summarizers.command_summarizer": "CommandSummarizer",
     "adapters.models.summarizers.llm_summarizer": "LlmSummarizer",
     "adapters.models.summarizers.summarizer_catalog": "get_summarizer",
@@ -144,7 +143,7 @@ _NAMES = {
     ),
     "adapters.runtime.sessions.block_lookup": "RecalledBlock",
     "adapters.runtime.sessions.session_log": "SessionInfo",
-    "adapters.runtime.sessions.session_store": "SessionStore",
+    "adapters.runtime.sessions.session_store": "SessionStore open",
     "adapters.runtime.sessions.stored_session": (
         "AppendResult StoredSession end_turn schedule_wake"
     ),

@@ -85,7 +85,7 @@ class SummarizerFailedError(CutbankError):
 
 
 class MissingSummariesError(NegativeAnswerError):
-    """The run needs model calls without permission; the message gives their number and price."""
+    """The run needs a model's summary and may not ask; the message says how to allow it."""
 
 
 class CompactionVetoedError(NegativeAnswerError):

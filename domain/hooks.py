@@ -75,7 +75,7 @@ class CompactionEvent:
     rule: str | None = None
     """The gate's rule that a rejected draft broke."""
     error: str | None = None
-    """The kind of error of a failed summarizer, or of a shadow's policy."""
+    """The kind of error of a failed summarizer."""
     model: str | None = None
     """The model that wrote a draft; `usage`, `cost_usd` and `latency_s` say what that took."""
     usage: Usage | None = None

@@ -21,19 +21,13 @@ class SummaryCall:
     """None if nothing is known of the model that writes it."""
     input: int
     output: int
-    cached: int = 0
-    """The part of the input that the provider has cached: the served prefix."""
 
     @property
     def usd(self) -> float | None:
         prices = self.model.find_prices(self.input) if self.model else None
         if prices is None:
             return None
-        cached = min(self.cached, self.input)
-        fresh = self.input - cached
-        return (
-            cached * prices.read_price + fresh * prices.input + self.output * prices.output
-        ) / PRICED_TOKENS
+        return (self.input * prices.input + self.output * prices.output) / PRICED_TOKENS
 
 
 @dataclass(frozen=True, slots=True)

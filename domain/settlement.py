@@ -235,13 +235,8 @@ def price_compaction(
     return pricing if summary_call else replace(pricing, summary=SummaryCall(None, 0, 0))
 
 
-def size_summary_call(
-    window: Window, material: Material, model: ModelFacts | None, *, on_served_prefix: bool = False
-) -> SummaryCall:
-    """Return the size of the summary's call: for its material, or for the whole served view."""
-    if on_served_prefix:
-        cached = window.price(0, 0).cached
-        return SummaryCall(model, window.tokens, material.budget, cached)
+def size_summary_call(material: Material, model: ModelFacts | None) -> SummaryCall:
+    """Return the size of the summary's call, for its material."""
     given = estimate_text(material.previous or "") + sum(
         item.tokens for item in material.removed_items
     )

@@ -1,8 +1,7 @@
 """Asks a policy about a window and makes its answer legal, for live sessions and replays alike."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 
 from ..domain.blocks import BlockKind
@@ -28,8 +27,6 @@ from ..domain.settlement import (
 from ..domain.summaries.summarizer import HIDDEN_TEXT, Draft, Material, NoticeSummarizer
 from ..domain.token_estimate import estimate_text
 from ..domain.window import Plan, Window
-from .history_view import HistoryView
-from .rendering.catalog import render_view
 from .view_content import RecordedEvent
 
 OriginalsReader = Callable[[Ranges], Iterable[WindowItem]]
@@ -75,7 +72,6 @@ class PlannedCompaction:
 
 def plan_compaction(
     window: Window,
-    view: HistoryView,
     terms: CompactionTerms,
     originals: OriginalsReader,
     based_on: int,
@@ -96,9 +92,7 @@ def plan_compaction(
         window=window,
         plan=plan,
         settlement=settlement,
-        material=_make_material(
-            window, plan, settlement, terms, partial(render_view, view), originals=originals
-        ),
+        material=_make_material(window, plan, settlement, terms, originals=originals),
         based_on=based_on,
     )
     check_gain(found, found.tokens_without_summary, terms)
@@ -130,15 +124,13 @@ def _make_material(
     plan: Plan,
     settlement: Settlement,
     terms: CompactionTerms,
-    served: Callable[[str], Mapping[str, Any]] | None,
     *,
     originals: OriginalsReader,
 ) -> Material:
     before, gone = window.summary, settlement.removed_items
     if gone and before is not None and before.summarizer == UNSHOWN_SUMMARIZER:
-        # An unknown text cannot be updated, so summarize its blocks from the log; the served prompt
-        # lacks them too.
-        before, gone, served = None, tuple(originals(settlement.covers)), None
+        # An unknown text cannot be updated, so summarize its blocks from the log.
+        before, gone = None, tuple(originals(settlement.covers))
     return Material(
         removed_items=gone,
         covers=settlement.covers,
@@ -158,7 +150,6 @@ def _make_material(
         instructions=terms.instructions,
         kept_items=tuple(item for item in window.items if item.position in settlement.kept),
         originals=originals,
-        served_prompt=served,
     )
 
 
@@ -275,7 +266,7 @@ def _check_price(planned: PlannedCompaction, terms: CompactionTerms) -> None:
     if not terms.require_saving or not terms.is_automatic:
         return
     window, plan, settlement = planned.window, planned.plan, planned.settlement
-    bought = size_summary_call(window, planned.material, terms.summary_prices)
+    bought = size_summary_call(planned.material, terms.summary_prices)
     pricing = price_compaction(
         window, settlement, plan, terms.prices, terms.expected_calls, summary_call=bought
     )

@@ -53,14 +53,12 @@ class AgentLoop:
         options: LoopOptions,
         *,
         model: str | None,
-        shadows: Callable[[int], None] | None = None,
     ) -> None:
         self.log = log
         self.request = request
         self.options = options
         """With the settings filled in, where they were None."""
         self.model = model
-        self.shadows = shadows
         self.last: CompactionOutcome | None = None
         """The outcome of this loop's newest compaction, or why it did nothing."""
         self._compactor = log.compactor(options.lineage)
@@ -82,8 +80,6 @@ class AgentLoop:
             snapshot, view = self._read_snapshot()
             if view.boundary == snapshot.view.boundary and self.options.auto:
                 self._warn(snapshot)
-            if self.shadows:
-                self.shadows(view.coordinate.position)
             return view
 
     def record_call(

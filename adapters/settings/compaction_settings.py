@@ -171,27 +171,6 @@ class PinSettings(FileSection):
         return PinRules(self.first_prompt, frozenset(self.kinds))
 
 
-class ShadowSettings(FileSection):
-    """Which policies decide beside live sessions, and are never served."""
-
-    policies: TextTuple = section_setting(
-        (), "each decides before each call on a lineage of its own: NAME or NAME@PRESET"
-    )
-
-    @field_validator("policies")
-    @classmethod
-    def _check_policies(cls, given: tuple[str, ...]) -> tuple[str, ...]:
-        for at, text in enumerate(given):
-            try:
-                get_policy(text)
-            except InvalidSettingError as error:
-                wrong = f"is {show_value(text)}: {error}"
-                raise make_contradiction(((at,), wrong)) from None
-            if text in given[:at]:
-                raise make_contradiction(((at,), f"names {text} a second time: leave it out"))
-        return given
-
-
 class SummarySettings(FileSection):
     """Who writes the text that stands for what left, and how."""
 
@@ -219,9 +198,8 @@ class SummarySettings(FileSection):
     source: Literal["previous", "originals"] = section_setting(
         "previous", "read the blocks behind an earlier summary from that summary, or from the log"
     )
-    prompt: Literal["fresh", "iterative", "served-prefix", "policy"] = section_setting(
-        "fresh",
-        "rewrite, update the earlier one, continue the served request, or as the policy says",
+    prompt: Literal["fresh", "policy"] = section_setting(
+        "fresh", "in cutbank's own sections, or as the policy's document has it"
     )
     command: TextTuple = section_setting(
         (), "the program of the summarizer `command`, and its arguments; no shell reads them"
@@ -268,7 +246,7 @@ class SummarySettings(FileSection):
         if self.source == "originals" and self.prompt != "fresh":
             wrong = (
                 f"is {self.prompt}, which builds on the earlier summary, and summary.source is "
-                f"originals, which passes it by: change one of them"
+                "originals, which passes it by: change one of them"
             )
             found.append((("prompt",), wrong))
         if found:

@@ -18,7 +18,6 @@ from .compaction_settings import (
     CompactionSettings,
     ContextSettings,
     PinSettings,
-    ShadowSettings,
     SummarySettings,
 )
 from .policy_catalog import get_policy
@@ -194,7 +193,6 @@ class Settings(FileSection):
     hooks: HookSettings = HookSettings()
     idle: IdleSettings = IdleSettings()
     maintenance: MaintenanceSettings = MaintenanceSettings()
-    shadow: ShadowSettings = ShadowSettings()
 
     _origins: Mapping[SettingPath, SettingOrigin] = PrivateAttr(default_factory=dict)
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import cast
 
-from ...domain.compaction import Compaction, CompactionState, derive_lineage_id
+from ...domain.compaction import Compaction
 from ...domain.compaction_events import CompactBoundary, Summary, Trigger
 from ...domain.compaction_terms import REGROWTH_SHARE, CompactionTerms
 from ...domain.cut_points import find_orphans
@@ -61,13 +61,6 @@ class PolicyDecider:
     extractive: ExtractiveSummarizer = field(default_factory=ExtractiveSummarizer)
     """The usual fallback, which remembers what it read in the session's blocks."""
     lineage: str = "replay"
-    regrowth: float = REGROWTH_SHARE
-    once_a_turn: bool = False
-    """Whether a turn has at most one compaction by threshold."""
-    newest: Event | None = None
-    """The newest decision of a stored lineage to continue; None begins a new one."""
-    state: CompactionState = CompactionState()
-    """The state of that lineage."""
     events: list[Event] = field(default_factory=list, init=False)
     """All decisions, for a caller that stores them."""
 
@@ -75,34 +68,21 @@ class PolicyDecider:
         recording = self.recording
         self._time = SessionTime(recording)
         self._now = self._time.now
-        if self.newest is None:
-            self._lineage = Compaction.open(
-                recording.namespace,
-                recording.key,
-                self.lineage,
-                clock=lambda: self._now,
-                subject=recording.subject,
-            )
-            self.events += self._lineage.collect_events()
-            return
-        self._now = max(self._now, self.newest.timestamp)
-        self._lineage = Compaction(
-            derive_lineage_id(recording.namespace, recording.key, self.lineage),
-            version=self.newest.originator_version,
-            state=self.state,
-            subject=recording.subject,
+        self._lineage = Compaction.open(
+            recording.namespace,
+            recording.key,
+            self.lineage,
             clock=lambda: self._now,
+            subject=recording.subject,
         )
+        self.events += self._lineage.collect_events()
 
     def decide(self, fold: ReplayFold, call: RecordedCall) -> list[ReplayDecision]:
         self._now = max(self._now, self._time.advance(call.last_seen_position))
         decided: list[ReplayDecision] = []
         limit = self.terms.limit
-        if not fold.history.is_same_request and (
-            not self._has_compacted_this_turn(fold)
-            and not self._is_futile(fold)
-            and self._is_due(fold, call)
-        ):
+        is_new = not fold.history.is_same_request
+        if is_new and not self._is_futile(fold) and self._is_due(fold, call):
             decided.append(self._compact(fold, Trigger.THRESHOLD, call))
         if 0 < limit < fold.tokens:
             # The provider would refuse it; like an agent's loop, compact once, regardless of the
@@ -118,7 +98,6 @@ class PolicyDecider:
             with self._naming_policy(call):
                 found = plan_compaction(
                     self._make_window(fold, trigger),
-                    fold.make_view(),
                     terms,
                     fold.iter_originals,
                     self._lineage.state.decided,
@@ -149,7 +128,7 @@ class PolicyDecider:
         fold.boundaries[number] = boundary, summary
         bought = 0
         if draft.model is not None:
-            bought = size_summary_call(found.window, found.material, None).input
+            bought = size_summary_call(found.material, None).input
         return ReplayCompaction(
             boundary,
             summary,
@@ -198,14 +177,7 @@ class PolicyDecider:
         if not futile or any(futile < first <= position for first in self.recording.forks):
             return False
         news = self.recording.log[futile:position]
-        return sum(one.tokens for one in news) < self.regrowth * self.terms.limit
-
-    def _has_compacted_this_turn(self, fold: ReplayFold) -> bool:
-        boundary = fold.history.boundary
-        if not self.once_a_turn or boundary is None or boundary.trigger is not Trigger.THRESHOLD:
-            return False
-        turn_at = self.recording.find_turn
-        return turn_at(fold.history.effective_from) == turn_at(fold.history.position)
+        return sum(one.tokens for one in news) < REGROWTH_SHARE * self.terms.limit
 
     def _make_window(self, fold: ReplayFold, trigger: Trigger) -> Window:
         history, terms = fold.history, self.terms

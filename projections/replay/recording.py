@@ -12,7 +12,7 @@ from statistics import median
 
 from ...domain.backtest.billing import CacheReport
 from ...domain.blocks import ASSISTANT_KINDS
-from ...domain.session_events import BlockAppended, ModelCalled, ToolCalled, TurnStarted
+from ...domain.session_events import BlockAppended, ModelCalled, ToolCalled
 from ..read_models.timestamps import get_event_block, read_source_time
 from ..view_content import RecordedEvent
 
@@ -197,20 +197,12 @@ class Recording:
     def get_event(self, position: int) -> RecordedEvent:
         return self.log[position - 1]
 
-    def find_turn(self, position: int) -> int:
-        """Return the current turn at a position; 0 before the first."""
-        for at in range(position, 0, -1):
-            event = self.get_event(at).event
-            if isinstance(event, TurnStarted):
-                return event.turn
-        return 0
-
 
 class SessionTime:
     """The clock of a replayed session, which only goes forward; sources may be out of order.
 
     An imported block has the source's own time, or none. All other events of an import have the
-    time of the import, which is ignored. The log may grow while the clock is in use.
+    time of the import, which is ignored.
     """
 
     def __init__(self, recording: Recording) -> None:

@@ -5,7 +5,6 @@ from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from typing import Any
 
-from ...domain.compaction import CompactionState
 from ...domain.compaction_events import CompactBoundary
 from ...domain.item import MessageRuns, WindowItem
 from ...domain.ranges import Ranges
@@ -173,16 +172,6 @@ class ReplayFold:
         self._runs = _make_runs(history)
         self._forget_items()
         self._summary_tokens = summary.tokens if summary else 0
-
-    def resume(self, position: int, state: CompactionState, version: int) -> None:
-        """Continue a lineage at a position, given that all its boundaries are known."""
-        self.advance(position)
-        self.version = version
-        if state.active:
-            self._effective_from = state.effective_from
-            self._begin_at(state.active, position)
-            self._leave_undone_boundaries()
-        self.unchanged = self.tokens
 
     # State
 

@@ -42,20 +42,12 @@ def test_a_plan_that_would_not_fit_keeps_as_much_as_fits_exactly() -> None:
 
 
 def test_a_models_summary_is_ordered_with_what_leaves() -> None:
-    order = size_summary_call(WINDOW, MATERIAL, SONNET)
+    order = size_summary_call(MATERIAL, SONNET)
 
     pricing = price_compaction(WINDOW, SETTLED, PLAN, SONNET, 10, summary_call=order)
 
-    assert (order.input, order.cached, order.output) == (8_000, 0, 400)
+    assert (order.input, order.output) == (8_000, 400)
     assert pricing.summary_usd == pytest.approx((8_000 * 3 + 400 * 15) / 1e6)
-
-
-def test_on_the_served_prefix_all_of_it_is_read_and_little_is_paid() -> None:
-    order = size_summary_call(WINDOW, MATERIAL, SONNET, on_served_prefix=True)
-    colder = size_summary_call(replace(WINDOW, cached=0), MATERIAL, SONNET, on_served_prefix=True)
-
-    assert order.usd == pytest.approx((10_500 * 0.3 + 400 * 15) / 1e6)
-    assert colder.usd == pytest.approx((10_500 * 3 + 400 * 15) / 1e6)
 
 
 def test_a_summary_has_its_own_size_once_it_is_written_and_the_most_it_may_have_before() -> None:
@@ -77,7 +69,7 @@ def test_a_summary_is_counted_in_the_models_tokens_as_the_rest_of_the_view_is() 
 
 
 def test_a_draft_costs_what_was_paid_for_it_and_not_what_was_ordered() -> None:
-    order = size_summary_call(WINDOW, MATERIAL, SONNET)
+    order = size_summary_call(MATERIAL, SONNET)
     rows = [
         (0.0123, order, replace(WRITTEN, model="haiku", cost_usd=0.0123)),
         (0, order, replace(WRITTEN, model="haiku", cost_usd=0.0)),

@@ -209,7 +209,7 @@ MISTAKES = [
     ('[summary]\nchain = ["llm", "llm"]', ": summary.chain[1] names llm a second time: leave"),
     ("[summary]\nchain = []", ": summary.chain names no summarizer; `extractive` needs"),
     ('[summary]\nretries = 1\nchain = ["command"]', "and summary.command names no program"),
-    ('[summary]\nsource = "originals"\nprompt = "iterative"', ": summary.prompt is iterative"),
+    ('[summary]\nsource = "originals"\nprompt = "policy"', ": summary.prompt is policy"),
     ("[models.big]\ncontext = 1000\noutput = 2000", ": models.big.output is 2,000, more than"),
     (
         "[[hooks.commands]]\non = []\ncommand = []",
@@ -332,7 +332,7 @@ def test_a_file_is_read_only_as_utf_8(tmp_path: Path) -> None:
 ODD_VALUES = ["3", "-1.5", "nan", "true", "1979-05-27", '"x"', '""', "[]", '["x", 3]', "[[]]"]
 ODD_VALUES += ["[{}]", "{}", "{x = 1}", '{x = {"" = [1]}}', '{on = ["failed"], command = "x"}']
 NAMED = ["compaction", "summary.chain", "pins.kinds", "models", "hooks.commands", "hooks", "x"]
-NAMED += ["compaction.settings", "tokens", "summary.time_limit", "context", "shadow.policies"]
+NAMED += ["compaction.settings", "tokens", "summary.time_limit", "context"]
 
 
 @given(st.dictionaries(st.sampled_from(NAMED), st.sampled_from(ODD_VALUES), max_size=4))

@@ -1,7 +1,7 @@
 """Makes the decider of a replay by name: a policy, the recorded compactions, or none."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +15,6 @@ from ....domain.summaries.summarizer import Draft, Material, SizedSummarizer
 from ....projections.replay.policy_decider import PolicyDecider
 from ....projections.replay.recording import Recording
 from ....projections.replay.replay import Decider, NeverDecider, RecordedDecider
-from ...models.context_limits import find_facts
 from ...runtime.compaction import from_settings
 from ...runtime.compaction.background import Cancellation
 from ...runtime.compaction.summary_chain import SummaryChain
@@ -44,8 +43,6 @@ class SummaryOptions:
     cache: Path | None = None
     """The file with a model's texts; None is a file in the user's cache folder."""
     allow_llm: bool = False
-    count_missing: bool = False
-    """Whether to continue at a missing summary, to count them all."""
 
     def __post_init__(self) -> None:
         if self.summarizer not in REPLAY_SUMMARIZERS:
@@ -131,8 +128,6 @@ def _open_cached_summaries(
     assert isinstance(llm, LlmSummarizer), "a summarizer is made by its name"
     name = llm.model
     assert isinstance(name, str), "settings name their model"
-    # A replay serves no prefix that a request could reuse.
-    llm = replace(llm, from_served_prefix=False)
     chain = SummaryChain(
         (llm,),
         time_limit_s=known.summary.time_limit,
@@ -154,6 +149,4 @@ def _open_cached_summaries(
         ],
         cache=open_summary_cache(wanted.cache),
         ask_model=ask if wanted.allow_llm else None,
-        facts=find_facts(known, name),
-        count_missing=wanted.count_missing,
     )

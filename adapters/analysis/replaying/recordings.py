@@ -17,10 +17,8 @@ from ....domain.ranges import Ranges
 from ....domain.session_events import BlockAppended, ModelCalled, ToolCalled
 from ....projections.replay.recording import CallCounter, RecordedCall, Recording
 from ....projections.replay.recording_calibration import calibrate_recording
-from ....projections.view_content import RecordedEvent
 from ...runtime.sessions.stored_session import StoredSession
 
-SHADOW_PREFIX = "shadow:"
 _PAGE_EVENTS = 2_000
 _COUNTED_TOPICS = frozenset({BlockAppended.TOPIC, ModelCalled.TOPIC, ToolCalled.TOPIC})
 _RESERVED_LINEAGES = frozenset({MAIN_LINEAGE, RECORDED_LINEAGE})
@@ -30,7 +28,15 @@ def read_recording(session: StoredSession) -> Recording:
     """Return all events of a session."""
     events = session.log.events
     chain = events.find_session_chain(session.namespace, session.key)
-    return make_recording(session, events.read(chain, Ranges.span(1, events.read_head(chain)[0])))
+    opened = events.read_opening(session.namespace, session.key)
+    return Recording(
+        key=session.key,
+        namespace=session.namespace,
+        log=events.read(chain, Ranges.span(1, events.read_head(chain)[0])),
+        source=opened.source,
+        subject=opened.subject,
+        forks=tuple(segment.first for segment in chain.segments[1:]),
+    )
 
 
 _calls: WeakKeyDictionary[StoredSession, tuple[int, tuple[RecordedCall, ...]]] = WeakKeyDictionary()
@@ -63,21 +69,6 @@ def read_calls(session: StoredSession) -> tuple[RecordedCall, ...]:
     return calls
 
 
-def make_recording(session: StoredSession, log: Sequence[RecordedEvent]) -> Recording:
-    """Return a recording of a session with these events, which may grow."""
-    events = session.log.events
-    opened = events.read_opening(session.namespace, session.key)
-    chain = events.find_session_chain(session.namespace, session.key)
-    return Recording(
-        key=session.key,
-        namespace=session.namespace,
-        log=log,
-        source=opened.source,
-        subject=opened.subject,
-        forks=tuple(segment.first for segment in chain.segments[1:]),
-    )
-
-
 def read_calibrated(session: StoredSession) -> tuple[Recording, list[Event]]:
     """Return a session with tokens as its provider reported them, and its recorded decisions.
 
@@ -108,11 +99,10 @@ def read_decisions(
 
 def check_new_lineage(session: StoredSession, lineage: str) -> None:
     """Raise InvalidSettingError, or ConflictError if the session has that lineage already."""
-    if lineage in _RESERVED_LINEAGES or lineage.startswith(SHADOW_PREFIX):
+    if lineage in _RESERVED_LINEAGES:
         raise InvalidSettingError(
             f"a replay cannot be stored as lineage {lineage!r}: main is what agents are served, "
-            f"recorded is what happened, and {SHADOW_PREFIX}... is for policies that decide next "
-            "to live sessions; choose another name"
+            "and recorded what happened; choose another name"
         )
     if lineage in session.log.lineages:
         raise _make_conflict(session, lineage)

@@ -117,7 +117,6 @@ def replay(
         budget,
         cache=Path(cache) if cache is not None else None,
         allow_llm=allow_llm,
-        count_missing=True,
     )
     if limit is not None and limit < 1:
         raise InvalidSettingError(f"a limit cannot be {limit}; it is 1 token or more")
@@ -150,8 +149,6 @@ def replay(
             calls.append(served)
             if progress:
                 progress(served.call.number, len(recording.calls))
-        if kept:
-            kept.check_missing()
         if lineage is not None and isinstance(decider, PolicyDecider):
             store_decisions(session, lineage, decider.events)
     return Replay(

@@ -11,7 +11,7 @@ from typing import Any
 from platformdirs import user_data_path
 
 from ....domain.errors import NotFoundError, StorageError
-from ...runtime.sessions.session_store import SessionStore
+from ...runtime.sessions.session_store import SessionStore, open_store
 from ...runtime.sessions.store_context import read_store_time
 from ...runtime.sessions.stored_session import StoredSession
 from ...storage.event_log.addresses import hide_passwords, is_postgres, make_absolute
@@ -19,7 +19,6 @@ from ...storage.event_log.database_addresses import has_log_tables
 from ...storage.event_log.storage_errors import translate_storage_errors
 from ...storage.private_files import make_folder
 from ...storage.sqlite.sqlite_recorder import adopt_copy
-from ..opening import open as open_store
 from .printing import clip_text, pick, print_error, show_progress
 from .verbs import DATABASE_VARIABLE, Invocation
 

@@ -118,7 +118,6 @@ class Compactor:
         snapshot = self.take_snapshot(request)
         found = plan_compaction(
             snapshot.window,
-            snapshot.view,
             request,
             snapshot.read_originals,
             snapshot.decided.decided,

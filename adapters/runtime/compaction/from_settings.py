@@ -4,7 +4,6 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from ....domain.compaction import MAIN_LINEAGE
 from ....domain.context_limit import NOTHING_LOGGED, LoggedContext
 from ....domain.errors import InvalidSettingError
 from ....domain.policies.policy import Policy
@@ -65,16 +64,7 @@ def open_loop(
         prepare_at=settings.compaction.prepare_at if part is None else part,
     )
     request = _apply_options(log, policy, options, limit=limit, model=model)
-    is_main = options.lineage == MAIN_LINEAGE
-    if options.shadows and not is_main:
-        raise InvalidSettingError(
-            f"shadows run next to {MAIN_LINEAGE}, not next to {options.lineage}"
-        )
-    names = settings.shadow.policies if options.shadows is None else options.shadows
-    shadows = None
-    if names and is_main and log.context.start_shadows:
-        shadows = log.context.start_shadows(log, names, request, options)
-    return AgentLoop(log, request, options, model=model, shadows=shadows)
+    return AgentLoop(log, request, options, model=model)
 
 
 def _apply_options(
@@ -176,7 +166,6 @@ def make_summarizer(name: str, settings: Settings, model: str | None = None) -> 
         base_url=summary.base_url,
         key_from=summary.key_from,
         from_originals=from_originals,
-        from_served_prefix=summary.prompt == "served-prefix",
         by_form=summary.prompt == "policy",
         priced=partial(compute_call_cost, overrides=make_overrides(settings)),
     )

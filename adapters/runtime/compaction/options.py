@@ -8,7 +8,6 @@ from ....domain.compaction import MAIN_LINEAGE
 from ....domain.compaction_events import Trigger
 from ....domain.compaction_terms import REGROWTH_SHARE, CompactionTerms, PinRules
 from ....domain.errors import InvalidSettingError
-from ....domain.policies.policy import Policy
 from ....domain.summaries.summarizer import Summarizer
 from .background import Cancellation
 from .summary_chain import SummaryChain
@@ -56,8 +55,6 @@ class LoopOptions(SharedOptions):
     """How far a session must grow before a futile compaction is retried, as part of the limit."""
     prepare_at: float | None = None
     """The part of the threshold from which a thread writes the next summary; 0 is never."""
-    shadows: Sequence[str | Policy] | None = None
-    """Policies that decide next to this one on lineages `shadow:NAME`, and are never served."""
 
     def __post_init__(self) -> None:
         if self.prepare_at is not None and not 0 <= self.prepare_at <= 1:

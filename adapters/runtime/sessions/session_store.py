@@ -42,7 +42,16 @@ def open_store(
     settings: "Settings | str | Path | None" = None,
     clock: Callable[[], datetime] = get_utc_now,
 ) -> "SessionStore":
-    """Open the database at `path`, or create it; see `cutbank.open`."""
+    """Open the database at `path`, or create it; this is `cutbank.open`.
+
+    `path` is a file, which stays the same one if the current folder changes; `:memory:` keeps all
+    in this process; `postgresql://...` or `host=... dbname=...` is a server's database, in which
+    the schema `cutbank`, or the one that `?schema=` names, is created. `synchronous="NORMAL"` is
+    faster, but a power cut may lose the last commits; FULL, the default, loses none. `compress`
+    stores new data as Zstandard. An older database is migrated, a newer one refused. `settings` are
+    a file or a value; by default they are read as `cutbank settings` describes, when the first
+    compaction needs them. Raises StorageError, in one line, if the database cannot be opened.
+    """
     address = make_absolute(str(path))
     name = hide_passwords(address)
     env = make_environment(address, synchronous=synchronous, compress=compress)
@@ -54,6 +63,10 @@ def open_store(
     if file is not None and is_shared(file):
         _warn_shared(file)
     return store
+
+
+open = open_store
+"""The public name."""
 
 
 @cache
@@ -216,8 +229,7 @@ class SessionStore:
     def close(self) -> None:
         """Close the database; sessions of this store cannot be used any more.
 
-        Summaries that are written ahead are cancelled; followers, schedulers and shadow policies
-        are stopped.
+        Summaries that are written ahead are cancelled; followers and schedulers are stopped.
         """
         self.context.close()
 

@@ -56,8 +56,6 @@ class StoreContext:
         self.added_listeners: list[Listener] = []
         self.background: list[Stoppable] = []
         """Stopped, the newest first, when the store is closed."""
-        self.start_shadows: Callable[..., Callable[[int], None]] | None = None
-        """Starts the policies that decide next to a loop's own: `analysis.replaying.shadows`."""
         self._read_models: ReadModels | None = None
         self._preparations: BackgroundCompactions | None = None
         self._opening = Lock()

@@ -220,7 +220,7 @@ def test_a_view_is_named_by_lineage_version_and_position() -> None:
         "main@3": ViewReference("main", 3),
         "#120": ViewReference("what-if", None, 120),
         "@3#120": ViewReference("what-if", 3, 120),
-        "shadow:a b@0#7": ViewReference("shadow:a b", 0, 7),
+        "x:a b@0#7": ViewReference("x:a b", 0, 7),
     }
 
     assert {text: ViewReference.parse(text, "what-if") for text in rows} == rows

@@ -128,7 +128,7 @@ def test_a_policy_that_raises_is_told_with_the_call(session: StoredSession) -> N
         ({"policy": "pi", "cache": Path("c.db")}, "are for summaries by llm"),
         *(
             ({"policy": "pi", "lineage": lineage}, "lineage")
-            for lineage in ("main", "recorded", "shadow:pi", "")
+            for lineage in ("main", "recorded", "")
         ),
     ],
 )

@@ -155,12 +155,12 @@ def test_each_compaction_has_its_row_and_nothing_is_left_behind(
     assert f"peak         {whole['peak']:,}\n" in answer.out
     assert run("sessions", "--json").json == before
 
-    # Missing summaries are counted in one line.
+    # A missing summary is named in one line.
     monkeypatch.setenv("CUTBANK_SUMMARY_MODEL", "anthropic:claude-haiku-4-5")
     missing = run(*PI, "--summarizer", "llm", "--cache", tmp_path / "summaries.db")
     assert (missing.code, missing.out, missing.err.count("\n")) == (1, "", 1)
     assert "not in the cache" in missing.err
-    assert "`replay --allow-llm` asks it" in missing.err
+    assert "`replay --allow-llm` asks" in missing.err
 
 
 def test_calls_that_were_refused_are_named(capsys: pytest.CaptureFixture[str]) -> None:

@@ -63,7 +63,7 @@ WRONG = {
     "nothing was compacted": "diff long",
     "no compaction 7": "diff long 7",
     "main is what agents are served": "replay long --policy pi --lineage main",
-    "recorded is what happened": "replay long --policy pi --lineage recorded",
+    "recorded what happened": "replay long --policy pi --lineage recorded",
     "nobody": "replay long --policy nobody",
     "poet": "replay long --policy pi --summarizer poet",
     "summary.model": "replay long --policy pi --summarizer llm",
