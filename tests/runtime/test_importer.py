@@ -209,38 +209,6 @@ def test_a_file_may_grow_line_by_line(store: SessionStore, file: Path, tmp_path:
         assert texts(store.session(SESSION).view()) == texts(once.session(SESSION).view())
 
 
-def test_a_session_in_two_files_pairs_across_them(store: SessionStore, tmp_path: Path) -> None:
-    lines = side_by_side().raw().splitlines(keepends=True)
-    parts = tmp_path / "1.jsonl", tmp_path / "2.jsonl"
-    parts[0].write_bytes(b"".join(lines[:2]))
-    parts[1].write_bytes(b"".join(lines[4:5]))
-
-    reports = [import_file(store, part) for part in parts]
-
-    assert texts(store.session(SESSION).view())[-1] == "one"
-    assert [report.errors for report in reports] == [[], []]
-    assert reports[1].tool_results == 1
-
-
-def test_a_result_pairs_with_the_call_of_an_earlier_file(store: SessionStore, file: Path) -> None:
-    lines = side_by_side().raw().splitlines(keepends=True)
-    later = file.with_name(SESSION.replace("5", "6") + ".jsonl")
-    file.write_bytes(b"".join(lines[:2]))
-    later.write_bytes(b"".join([*lines[4:5], *lines[-1:]]))
-
-    first = import_file(store, later)
-    import_file(store, file)
-    again = import_file(store, later)
-
-    assert first.errors == [f"{later}:1: message.content[0]: tool_use_id: t1 answers no open call"]
-    assert again.errors == []
-    session = store.session(later.stem)
-    results = [one.block.text for one in session.view().entries if one.block.kind == "tool_result"]
-    assert results == ["one"]
-    assert violations(session.view()) == []
-    assert import_file(store, later).added == 0
-
-
 def test_an_unreadable_line_is_kept_and_found(store: SessionStore, talk: Talk, file: Path) -> None:
     lines = {
         b'{"type": "user", said: "zebra"}': "not JSON",

@@ -7,7 +7,14 @@ from typing import Any, TypeVar
 
 from cutbank.adapters.transcripts.formats.claude_code import FORMAT
 from cutbank.adapters.transcripts.formats.source import TranscriptSource
-from cutbank.adapters.transcripts.formats.steps import Append, EntryEnd, ImportStep, SourceProblem
+from cutbank.adapters.transcripts.formats.steps import (
+    Append,
+    EntryEnd,
+    ImportStep,
+    RawEntry,
+    SkippedEntry,
+    SourceProblem,
+)
 from cutbank.domain.blocks import AnyBlock
 
 SESSION = "11111111-2222-3333-4444-555555555555"
@@ -95,7 +102,21 @@ class Reading:
 
     @property
     def outcomes(self) -> list[str]:
-        return [step.outcome for step in self.of(EntryEnd)]
+        """How each entry went: its steps since the end of the last one say."""
+        found: list[str] = []
+        worst = "imported"
+        for step in self.steps:
+            match step:
+                case SourceProblem():
+                    worst = "error"
+                case RawEntry(is_unknown=True) if worst != "error":
+                    worst = "unknown"
+                case SkippedEntry() if worst == "imported":
+                    worst = "skipped"
+                case EntryEnd():
+                    found.append(worst)
+                    worst = "imported"
+        return found
 
     @property
     def reasons(self) -> list[str]:

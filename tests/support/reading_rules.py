@@ -20,21 +20,11 @@ from cutbank.adapters.transcripts.formats.steps import (
     ImportStep,
     RawEntry,
     SessionStart,
-    SkippedEntry,
-    SourceProblem,
-    UnknownEntry,
 )
 
 STEPS = frozenset(get_args(ImportStep))
 SECONDS = 60
 """A reading that takes as long hangs: what is read here are small files."""
-NEEDED = {
-    "imported": (),
-    "skipped": (SkippedEntry,),
-    "unknown": (UnknownEntry,),
-    "error": (SourceProblem,),
-}
-"""Which step an entry has at least that ended in this way."""
 
 
 def check_told(path: Path, longest: int = MAX_LINE_BYTES) -> Format | None:
@@ -62,27 +52,19 @@ def check_read(found: Format, path: Path, longest: int = MAX_LINE_BYTES) -> list
 
 
 def check_entries(steps: list[ImportStep]) -> None:
-    """Each entry ends once, in one of the ways, and says why; blocks have a session."""
+    """Blocks have a session, and an origin."""
     begun = False
-    inside: list[ImportStep] = []
     for step in steps:
         match step:
-            case EntryEnd(outcome=outcome):
-                assert outcome in NEEDED, step
-                for needed in NEEDED[outcome]:
-                    assert any(isinstance(one, needed) for one in inside), (step, inside)
-                inside = []
             case SessionStart(key=key):
                 assert isinstance(key, str)
                 assert key
                 begun = True
-                inside.append(step)
             case Append(block=block):
                 assert begun, "a block has a session"
                 assert block.origin, "a block without one counts as added after the import"
-                inside.append(step)
             case _:
-                inside.append(step)
+                pass
 
 
 def check_offsets(found: Format, path: Path, steps: list[ImportStep], longest: int) -> None:
@@ -101,7 +83,7 @@ def check_keys(steps: list[ImportStep]) -> None:
         match step:
             case SessionStart(key=key):
                 session = key
-            case Append(key=key) | RawEntry(key=key) | UnknownEntry(key=key):
+            case Append(key=key) | RawEntry(key=key):
                 assert (session, key) not in named, step
                 named.add((session, key))
             case _:

@@ -24,16 +24,12 @@ from ...transcripts.formats.steps import (
     ReportedCall,
     RequestParameters,
     SessionStart,
-    SourceProblem,
 )
-from ..sessions.session_log import SessionLog
 from ..sessions.session_store import SessionStore
 from ..sessions.stored_session import StoredSession
 
-BatchStep = Append | ReportedCall | RequestParameters | SourceProblem
-"""The steps that are stored in batches; a Problem only for a result without its call."""
-REFUSED_KEY = "refused"
-"""The name of notes that hold unreadable entries."""
+BatchStep = Append | ReportedCall | RequestParameters
+"""The steps that are stored in batches."""
 UNANSWERED_REASON = "never answered in the source"
 BATCH_STEPS = 500
 """The number of steps in a batch."""
@@ -68,11 +64,7 @@ class ImportBatch:
         """Error messages; each begins with its line, if it has one."""
         self.added = 0
         self.abandoned = 0
-        self.answered = 0
-        """The number of results whose calls were read from another file."""
         self._parts: dict[str, _SessionBatch] = {}
-        self._open_elsewhere: dict[str, list[tuple[str, int]]] | None = None
-        """The open calls of other sessions, each with session and position."""
         for target, step in batch:
             key = target.begin.key
             if key not in self._parts:
@@ -89,41 +81,6 @@ class ImportBatch:
             part.target.positions |= part.places
             if part.target.stored_keys is not None:
                 part.target.stored_keys |= part.taken
-
-    def find_call_elsewhere(self, begin: SessionStart, call: str) -> ToolCall | None:
-        """Return the call if exactly one other session has it open, which this file continues."""
-        events = self.store.events
-        if self._open_elsewhere is None:
-            self._open_elsewhere = {}
-            for stream in events.recorder.select_streams(self.namespace):
-                if stream.lineage is None and stream.session != begin.key:
-                    chain = events.find_session_chain(self.namespace, stream.session)
-                    for id, position in events.read_head(chain)[1].open_calls.items():
-                        at = (stream.session, position)
-                        self._open_elsewhere.setdefault(id, []).append(at)
-        match self._open_elsewhere.get(call):
-            case [(key, position)] if not self._is_same_family(begin, key):
-                chain = events.find_session_chain(self.namespace, key)
-                (found,) = events.read(chain, Ranges.of([position]))
-                assert isinstance(found.event, ToolCalled), "an open call stands there"
-                return found.event.block.model_copy(update={"origin": None})
-            case _:
-                return None
-
-    def _is_same_family(self, begin: SessionStart, other: str) -> bool:
-        """Return whether both sessions may be in one file, whose reader then matches results."""
-        above = begin.parent_key or begin.fork_of
-        return self._find_root(above or begin.key) == self._find_root(other)
-
-    def _find_root(self, key: str) -> str:
-        """Return the topmost parent or fork origin of a session."""
-        while self.store.events.load_session(self.namespace, key) is not None:
-            session = StoredSession(SessionLog(self.store.context, self.namespace, key))
-            above = session.log.parent or session.info.forked_from
-            if above is None:
-                break
-            key = above.key
-        return key
 
 
 class _SessionBatch:
@@ -149,9 +106,6 @@ class _SessionBatch:
         """Whether the log was searched for such calls."""
 
     def decide(self, step: BatchStep) -> None:
-        if isinstance(step, SourceProblem):
-            self._answer_or_refuse(step)
-            return
         known = self._find_known(step.key)
         if isinstance(step, Append):
             if not known:
@@ -211,44 +165,6 @@ class _SessionBatch:
         if origin and keeper and (found := keeper.find_line(origin.line)):
             object.__setattr__(origin, "segment", found.segment)
             object.__setattr__(origin, "span", found.span)
-
-    def _answer_or_refuse(self, step: SourceProblem) -> None:
-        """Append a result whose call is in another file, or keep it raw."""
-        append = step.append
-        assert append is not None
-        assert step.key is not None
-        assert isinstance(append.block, ToolResult)
-        call_id = append.block.tool_call_id
-        if known := self._find_known(append.key):
-            self._set_position(append, known)
-            self.batch.answered += 1
-            return
-        is_refused = self._find_known(step.key) is not None
-        if (is_refused or not self._is_open(call_id)) and (
-            call := self.batch.find_call_elsewhere(self.target.begin, call_id)
-        ):
-            self._append_block(call)
-            self._keep_key(f"{append.key}:call")
-        elif is_refused:
-            self.batch.errors.append(f"{step.line}: {step.reason}")
-            return
-        try:
-            self._append_block(append.block)
-        except OrphanToolResultError:
-            told = append.block.origin
-            origin = Origin(
-                format=told.format if told else "",
-                line=step.line,
-                refused=step.reason,
-            )
-            self.session.append(Block.note(step.raw or "", name=REFUSED_KEY, origin=origin))
-            self._keep_key(step.key)
-            self.batch.errors.append(f"{step.line}: {step.reason}")
-        else:
-            self.batch.answered += 1
-            self._set_position(append)
-            self._keep_key(append.key)
-        self.batch.added += 1
 
     def _append_block(self, block: AnyBlock) -> None:
         session = self.session

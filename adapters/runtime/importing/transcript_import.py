@@ -26,12 +26,11 @@ from ...transcripts.formats.steps import (
     SourceProblem,
     SourceShortening,
     SubAgentLink,
-    UnknownEntry,
 )
 from ...transcripts.reports import FileReport
 from ..sessions.session_store import SessionStore
 from ..sessions.stored_session import StoredSession
-from .import_batch import REFUSED_KEY, UNANSWERED_REASON, BatchStep, ImportBatch, ImportTarget
+from .import_batch import UNANSWERED_REASON, BatchStep, ImportBatch, ImportTarget
 from .source_decisions import record_rewind, record_shortening, record_source_compaction
 
 
@@ -66,6 +65,10 @@ MAX_BATCH_CHARACTERS = 4_000_000
 """The most text in one transaction, unless a single block is larger."""
 
 
+_OUTCOMES = ("imported", "skipped", "unknown", "error")
+_SKIPPED, _UNKNOWN, _ERROR = 1, 2, 3
+
+
 @dataclass(slots=True)
 class TranscriptImport:
     """Turns steps into decisions, batch by batch."""
@@ -90,6 +93,8 @@ class TranscriptImport:
     batched: int = 0
     """The characters in the batch."""
     offset: int = 0
+    outcome: int = 0
+    """How the entry went so far, as an index of `_OUTCOMES`: the worst of its steps says."""
     early: list[SourceProblem] = field(default_factory=list)
     """Unreadable entries from before the first session."""
 
@@ -135,9 +140,10 @@ class TranscriptImport:
                 self._add_to_batch(step, count_characters(block))
             case ReportedCall() | RequestParameters():
                 self._add_to_batch(step, 0)
-            case RawEntry():
+            case RawEntry(is_unknown=False):
                 self._add_note(step)
-            case UnknownEntry(type=kind):
+            case RawEntry(type=kind):
+                self.outcome = max(self.outcome, _UNKNOWN)
                 self.report.unknown[kind] = self.report.unknown.get(kind, 0) + 1
                 line = step.line or self.report.entries + 1
                 self.report.unknown_at.setdefault(kind, f"{self.report.path}:{line}")
@@ -146,28 +152,32 @@ class TranscriptImport:
                 self.report.compactions += isinstance(step, SourceCompaction)
                 self._record_decision(step)
             case SkippedEntry(reason=reason):
+                self.outcome = max(self.outcome, _SKIPPED)
                 self.report.skipped[reason] = self.report.skipped.get(reason, 0) + 1
-            case SourceProblem(append=Append(block=block)):
-                self._add_to_batch(step, count_characters(block))
             case SourceProblem(line=line, reason=reason):
+                self.outcome = _ERROR
                 self.report.errors.append(f"{self.report.path}:{line}: {reason}")
                 if self.current is None:
                     self.early.append(step)
                 else:
                     self._keep_refused(step)
-            case EntryEnd(outcome=outcome, offset=offset):
-                self.report.entries += 1
-                self.report.imported += outcome == "imported"
-                self.report.tool_results += step.answers
-                self.report.ended[outcome] = self.report.ended.get(outcome, 0) + 1
-                self.offset = offset
-                if self.heard:
-                    self.heard(offset)
+            case EntryEnd():
+                self._end_entry(step)
+
+    def _end_entry(self, end: EntryEnd) -> None:
+        report = self.report
+        outcome, self.outcome = _OUTCOMES[self.outcome], 0
+        report.entries += 1
+        report.imported += outcome == "imported"
+        report.tool_results += end.answers
+        report.ended[outcome] = report.ended.get(outcome, 0) + 1
+        self.offset = end.offset
+        if self.heard:
+            self.heard(end.offset)
 
     def _keep_refused(self, step: SourceProblem) -> None:
         if step.key and step.raw:
-            line = None if step.is_part else step.line
-            note = UnknownEntry(step.key, REFUSED_KEY, step.raw, line=line)
+            note = RawEntry(step.key, "refused", step.raw, line=step.line)
             self._add_note(note, step.reason)
 
     def finish(self) -> None:
@@ -222,7 +232,6 @@ class TranscriptImport:
             decided.mark_stored()
             self.report.added += decided.added
             self.report.abandoned += decided.abandoned
-            self.report.tool_results += decided.answered
             self.report.errors += [f"{self.report.path}:{error}" for error in decided.errors]
             return
         if segments:
@@ -247,7 +256,7 @@ class TranscriptImport:
             segments,
         )
 
-    def _add_note(self, step: RawEntry | UnknownEntry, refused: str | None = None) -> None:
+    def _add_note(self, step: RawEntry, refused: str | None = None) -> None:
         """Keep an entry raw; an origin without a remainder means that the text is complete."""
         origin = Origin(
             format=self.report.format or "",

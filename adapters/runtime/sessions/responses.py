@@ -8,9 +8,9 @@ from ....domain.blocks import AnyBlock, Block, BlockKind, Media, Native, ToolCal
 from ....domain.errors import InvalidResponseError
 from ....domain.session_events import Usage
 from ...transcripts.formats.claude_code.entries import read_claude_usage
+from ...transcripts.formats.content import base64_to_bytes, media_kind_of
 from ...transcripts.formats.fields import JsonDict, MalformedError, get_field, require_field
 from ...transcripts.formats.json_lines import SourceLine
-from ...transcripts.formats.media_text import base64_to_bytes, media_kind_of
 from ...transcripts.formats.messages import anthropic, openai_chat, openai_responses
 from ...transcripts.formats.messages.message_file_reader import read_openai_usage
 from ...transcripts.formats.messages.message_reader import (

@@ -12,6 +12,7 @@ from ....domain.blocks import Block, Origin
 from ....domain.session_events import Usage
 from .entry_steps import EntrySteps, digest_text
 from .format import Format
+from .json_lines import SourceLine
 from .source import TranscriptSource
 from .steps import Append, EntryEnd, ImportStep, RawEntry, ReportedCall, SessionStart, SourceProblem
 
@@ -45,7 +46,7 @@ def read(source: TranscriptSource) -> Iterator[ImportStep]:
     """Yield the steps of all sessions of the file, each under its own key."""
     if source.text is None:
         yield SourceProblem(1, "not UTF-8 text, or too large")
-        yield EntryEnd("error", source.size)
+        yield EntryEnd(source.size)
         return
     history = AiderHistory(source.stem)
     size = source.size
@@ -75,7 +76,7 @@ class AiderHistory:
         """The last answer of the model, until its cost is read."""
 
     def read(self, piece: AiderPiece) -> Iterator[ImportStep]:
-        entry = EntrySteps(piece.line, piece.end)
+        entry = EntrySteps(FORMAT_NAME, SourceLine(piece.line, piece.end), piece.line, None)
         if piece.kind == "begins":
             self._begin_session(entry, piece)
         else:

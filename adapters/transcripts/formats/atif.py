@@ -56,7 +56,7 @@ def _read_trajectory(document: SourceLine, stem: str) -> Iterator[ImportStep]:
     yield SessionStart(key)
     conversation = MessageReader(ATIF_DIALECT, FORMAT_NAME, document, is_on_a_line=False)
     yield read_body(conversation, body)
-    yield EntryEnd("imported", 0)
+    yield EntryEnd(0)
     yield from read_messages(conversation, steps, 0)
 
 

@@ -1,4 +1,4 @@
-"""Reads the content of chat messages as SWE-agent and similar agents keep them."""
+"""Reads the chat messages of trajectories of SWE-agent and similar agents."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
@@ -6,20 +6,15 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ....domain.blocks import BlockKind, ToolCall
-from .content_items import read_content
-from .entry_steps import (
-    ContentPart,
-    EntryBlocks,
-    EntryLocation,
-    digest_text,
-    image_from_address,
-    make_thinking_block,
-)
-from .fields import JsonDict, MalformedError, drop_fields, get_field, require_object
+from .content import ContentPart, image_from_address, make_thinking_block, read_content
+from .entry_steps import EntrySteps, digest_text, read_entry
+from .fields import JsonDict, MalformedError, drop_fields, get_field, require_field, require_object
 from .json_lines import NestedTooDeeplyError, SourceLine
-from .steps import EntryEnd, ImportStep, RawEntry, RequestParameters, SourceProblem, UnknownEntry
+from .steps import ImportStep, RequestParameters
 
 _CACHE_MARK = "cache_control"
+SHELL_TOOL = "bash"
+"""The tool of a command that the model wrote in its text."""
 
 
 def read_contents(message: JsonDict) -> list[ContentPart]:
@@ -35,23 +30,13 @@ def _read_image(item: Any) -> list[ContentPart] | None:
             return None
 
 
-def add_thoughts(pieces: EntryBlocks, message: JsonDict, line: SourceLine) -> None:
+def add_thoughts(entry: EntrySteps, message: JsonDict) -> None:
     """Add the model's thoughts."""
     signed = message.get("thinking_blocks")
     if isinstance(signed, list) and signed and all(isinstance(item, dict) for item in signed):
-        for item in signed:
-            pieces.add(make_thinking_block(item, line))
+        entry.blocks += [make_thinking_block(item, entry.line) for item in signed]
     elif isinstance(thought := message.get("reasoning_content"), str):
-        pieces.add_text(BlockKind.THINKING, thought)
-
-
-def add_tool_calls(pieces: EntryBlocks, message: JsonDict) -> None:
-    for index, call in enumerate(get_field(message, "tool_calls", list) or []):
-        match call:
-            case {"id": str(id), "function": {"name": str(name), "arguments": str(text)}} if id:
-                pieces.add(ToolCall(tool_call_id=id, name=name, arguments=text))
-            case _:
-                raise MalformedError(f"tool_calls: call {index} has no id, name or arguments")
+        entry.add_text(BlockKind.THINKING, thought)
 
 
 @dataclass(slots=True)
@@ -70,55 +55,59 @@ class ChatReader(ABC):
     def read_all(self, messages: list[Any]) -> Iterator[ImportStep]:
         """Yield the steps of each message."""
         for number, message in enumerate(messages, 1):
-            key = None
-            try:
-                key = f"{number}:{digest_text(self.line.to_json(_drop_cache_marks(message)))}"
-                steps = self.read(require_object(message), number, key)
-            except (MalformedError, NestedTooDeeplyError) as error:
-                raw = self.line.to_json_or_none(message)
-                yield SourceProblem(number, f"{self.within}: {error}", key, raw)
-                yield EntryEnd("error", self.line.end)
-                continue
-            yield from steps
-            is_unknown = isinstance(steps[-1], UnknownEntry)
-            yield EntryEnd("unknown" if is_unknown else "imported", self.line.end)
+            yield from read_entry(EntrySteps(self.format, self.line, number, message), self._read)
+
+    def _read(self, entry: EntrySteps) -> None:
+        try:
+            plain = entry.line.to_json(_drop_cache_marks(entry.value))
+            entry.key = entry.refused_key = f"{entry.number}:{digest_text(plain)}"
+            message = require_object(entry.value)
+            self.read(entry, message, require_field(message, "role", str))
+        except MalformedError as error:
+            raise MalformedError(f"{self.within}: {error}") from error
 
     @abstractmethod
-    def read(self, message: JsonDict, number: int, key: str) -> list[ImportStep]:
-        """Return the steps of one message."""
+    def read(self, entry: EntrySteps, message: JsonDict, role: str) -> None:
+        """Read one message."""
 
-    def read_system(self, message: JsonDict, whence: EntryLocation) -> list[ImportStep]:
+    def read_system(self, entry: EntrySteps, message: JsonDict) -> None:
         texts = [part for part in read_contents(message) if isinstance(part, str)]
-        asked = RequestParameters(f"{whence.key}:asked", "\n\n".join(texts))
-        return [asked, self.keep_raw(message, whence)]
+        entry.add(RequestParameters(f"{entry.key}:asked", "\n\n".join(texts)))
+        self.keep(entry, message)
 
-    def keep_raw(self, message: JsonDict, whence: EntryLocation) -> RawEntry:
-        kind = f"{self.kind_prefix}{message['role']}"
-        return RawEntry(whence.key, kind, self.line.to_json(message), line=whence.number)
+    def keep(self, entry: EntrySteps, message: JsonDict) -> None:
+        entry.keep(f"{self.kind_prefix}{message['role']}")
 
-    def keep_unknown(self, message: JsonDict, whence: EntryLocation) -> UnknownEntry:
-        kind = f"{self.within}/{message['role']}"
-        return UnknownEntry(whence.key, kind, self.line.to_json(message), whence.number)
+    def keep_unknown(self, entry: EntrySteps, message: JsonDict) -> None:
+        entry.keep(f"{self.within}/{message['role']}", is_unknown=True)
 
-    def append(
-        self,
-        pieces: EntryBlocks,
-        message: JsonDict,
-        whence: EntryLocation,
-        message_id: str | None = None,
-    ) -> list[ImportStep]:
-        if not pieces.blocks:
-            return [self.keep_raw(message, whence)]
-        return list(pieces.make_appends(whence, message_id))
+    def append(self, entry: EntrySteps, message: JsonDict, message_id: str | None = None) -> bool:
+        return entry.append(f"{self.kind_prefix}{message['role']}", message_id)
+
+    def add_calls(self, entry: EntrySteps, message: JsonDict, command: str | None) -> None:
+        """Add the calls of a model's message, or else the command in its text."""
+        for index, call in enumerate(get_field(message, "tool_calls", list) or []):
+            match call:
+                case {"id": str(id), "function": {"name": str(name), "arguments": str(text)}} if id:
+                    entry.blocks.append(ToolCall(tool_call_id=id, name=name, arguments=text))
+                case _:
+                    raise MalformedError(f"tool_calls: call {index} has no id, name or arguments")
+        if command is not None and not message.get("tool_calls"):
+            # It has no id but its place.
+            arguments = self.line.to_json({"command": command})
+            call_id = f"call-{entry.number}"
+            entry.blocks.append(
+                ToolCall(tool_call_id=call_id, name=SHELL_TOOL, arguments=arguments)
+            )
+        self.open_calls = [one.tool_call_id for one in entry.blocks if isinstance(one, ToolCall)]
 
     def answer(
-        self, message: JsonDict, call: str, whence: EntryLocation, *, is_error: bool = False
-    ) -> list[ImportStep]:
-        pieces = EntryBlocks()
-        pieces.add_tool_result(call, read_contents(message), is_error=is_error)
+        self, entry: EntrySteps, message: JsonDict, call: str, *, is_error: bool = False
+    ) -> None:
+        entry.add_tool_result(call, read_contents(message), is_error=is_error)
         if call in self.open_calls:
             self.open_calls.remove(call)
-        return list(pieces.make_appends(whence))
+        self.append(entry, message)
 
 
 def make_trajectory_key(
@@ -130,8 +119,11 @@ def make_trajectory_key(
         began.append(_drop_cache_marks(message))
         if isinstance(message, dict) and message.get("role") == "assistant":
             break
-    told = document.to_json_or_none(began)
-    return f"{prefix}-{digest_text(document.digest if told is None else told)}"
+    try:
+        told = document.to_json(began)
+    except NestedTooDeeplyError:
+        told = document.digest
+    return f"{prefix}-{digest_text(told)}"
 
 
 def _drop_cache_marks(message: Any) -> Any:

@@ -1,56 +1,44 @@
-"""Collects the blocks and the steps of one source entry, and its outcome."""
+"""Collects the blocks and the steps of one entry of a source."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import Any
 
-from ....domain.blocks import (
-    AnyBlock,
-    Block,
-    BlockKind,
-    Media,
-    Native,
-    Origin,
-    Text,
-    ToolCall,
-    ToolResult,
-)
-from . import media_text
-from .fields import JsonDict, MalformedError
+from ....domain.blocks import AnyBlock, Block, BlockKind, Origin, ToolResult
+from .content import ContentPart, make_result_content
+from .fields import MalformedError
 from .json_lines import NestedTooDeeplyError, SourceLine
-from .steps import Append, EntryEnd, ImportStep, SkippedEntry, SourceProblem, UnknownEntry
-
-
-@dataclass(frozen=True, slots=True)
-class EntryLocation:
-    format: str
-    key: str
-    line: SourceLine
-    number: int
-    id: str | None = None
-    time: str | None = None
-
-    def make_origin(self) -> Origin:
-        return Origin(format=self.format, id=self.id, time=self.time, line=self.number)
-
-
-ContentPart = str | Media
-"""A text, or an image."""
+from .steps import Append, EntryEnd, ImportStep, RawEntry, SkippedEntry, SourceProblem
 
 
 @dataclass(slots=True)
-class EntryBlocks:
-    """The blocks of one source entry."""
+class EntrySteps:
+    """An entry, the blocks that its reader finds in it, and the steps that it becomes."""
 
+    format: str
+    line: SourceLine
+    """The entry's line, or the document that holds it."""
+    number: int
+    value: Any
+    key: str = ""
+    """The identity of the entry, with which the keys of its blocks begin."""
+    id: str | None = None
+    time: str | None = None
+    refused_key: str | None = None
+    """The key of the entry if it cannot be read; None for one made of its content."""
     blocks: list[AnyBlock] = field(default_factory=list)
+    steps: list[ImportStep] = field(default_factory=list)
+    answers: int = 0
+    """Tool results in it, by the source's count, that answer no tool call."""
 
     @property
-    def call_ids(self) -> list[str]:
-        return [block.tool_call_id for block in self.blocks if isinstance(block, ToolCall)]
+    def raw(self) -> str:
+        """The entry as JSON text, to be kept unchanged."""
+        return self.line.text if self.value is self.line.value else self.line.to_json(self.value)
 
-    def add(self, block: AnyBlock) -> None:
-        self.blocks.append(block)
+    def make_origin(self) -> Origin:
+        return Origin(format=self.format, id=self.id, time=self.time, line=self.number)
 
     def add_text(self, kind: BlockKind, text: str, **more: Any) -> None:
         """Add a text, unless it is empty."""
@@ -75,47 +63,54 @@ class EntryBlocks:
         content = make_result_content(parts)
         self.blocks.append(ToolResult(tool_call_id=call, content=content, is_error=is_error))
 
-    def make_appends(
-        self, whence: EntryLocation, message_id: str | None = None
-    ) -> Iterator[Append]:
-        """Yield the blocks as steps."""
-        origin = whence.make_origin()
+    def append(self, kind: str, message_id: str | None = None) -> bool:
+        """Append the blocks; keep the entry, of this kind, unchanged if it has none.
+
+        Return whether it has any.
+        """
+        if not self.blocks:
+            self.keep(kind)
+            return False
+        origin = self.make_origin()
         for index, block in enumerate(self.blocks):
             said = block.model_copy(update={"origin": origin, "message_id": message_id})
-            yield Append(f"{whence.key}:{index}", said, whence.id or whence.key)
+            self.add(Append(f"{self.key}:{index}", said, self.id or self.key))
+        return True
 
+    def append_summary(self, text: str) -> None:
+        """Append a summary of content outside the session."""
+        block = Block.developer(text, name="summary", origin=self.make_origin())
+        self.add(Append(f"{self.key}:summary", block, self.id))
 
-def make_result_content(parts: Sequence[ContentPart]) -> str | tuple[Text | Media, ...]:
-    """Return a tool result's content: a string if it has one text, without empty ones otherwise."""
-    if len(parts) == 1 and isinstance(parts[0], str):
-        return parts[0]
-    kept = tuple(Text(text=one) if isinstance(one, str) else one for one in parts if one)
-    alone = kept[0] if len(kept) == 1 else None
-    return (alone.text if isinstance(alone, Text) else kept) or ""
+    def add(self, *steps: ImportStep) -> None:
+        self.steps += steps
 
+    def skip(self, kind: str, reason: str) -> None:
+        """Record that the entry is known and has no content."""
+        self.add(SkippedEntry(kind, reason))
 
-def image_from_address(address: str) -> Media | None:
-    """Return the image at a URL, with its bytes if the URL holds them."""
-    if not address:
-        return None
-    if found := media_text.split_data_url(address):
-        media = image_from_data(found[1], found[0] or "image/png")
-        if media:
-            return media
-    return Media(type="image", mime="image/*", url=address)
+    def keep(self, kind: str, *, is_unknown: bool = False) -> None:
+        """Keep the entry unchanged, since no model was sent it, or its type is unknown."""
+        self.add(RawEntry(self.key, kind, self.raw, self.id, self.number, is_unknown))
 
+    def add_unknown(self, kind: str, raw: str, source_id: str | None = None) -> None:
+        """Record that the entry, or a piece of it, has an unknown type."""
+        key = f"unknown:{source_id or self.number}:{digest_text(raw)}"
+        self.add(RawEntry(key, kind, raw, source_id, self.number, is_unknown=True))
 
-def image_from_data(data: str, mime: str) -> Media | None:
-    """Return the image of base64 data."""
-    found = media_text.base64_to_bytes(data)
-    return None if found is None else Media(type="image", mime=mime, data=found)
+    def add_problem(self, reason: str, raw: str | None = None, key: str | None = None) -> None:
+        """Record that the entry, or a piece of it, cannot be read."""
+        if raw and key is None:
+            key = f"refused:{self.number}:{digest_text(raw)}"
+        self.add(SourceProblem(self.number, reason, key if raw else None, raw))
 
+    def refuse(self, reason: str) -> list[ImportStep]:
+        """Return the steps of a line of which nothing can be read."""
+        self.add(make_line_problem(self.line, reason))
+        return self.finish()
 
-def make_thinking_block(item: JsonDict, line: SourceLine) -> Block:
-    """Return a signed thought, which the provider gets back unchanged."""
-    thought = item.get("thinking")
-    native = Native(provider="anthropic", item=line.to_json(item))
-    return Block.thinking(thought if isinstance(thought, str) else "", native=native)
+    def finish(self) -> list[ImportStep]:
+        return [*self.steps, EntryEnd(self.line.end, self.answers)]
 
 
 def digest_text(text: str) -> str:
@@ -128,52 +123,19 @@ def make_line_problem(line: SourceLine, reason: str) -> SourceProblem:
     return SourceProblem(line.number, reason, f"{line.digest}:{line.number}", line.text or None)
 
 
-@dataclass(slots=True)
-class EntrySteps:
-    """The steps of entry `number`; `end` is the offset in the source after it."""
-
-    number: int
-    end: int
-    steps: list[ImportStep] = field(default_factory=list)
-    outcome: str = "imported"
-
-    def add(self, *steps: ImportStep) -> None:
-        self.steps += steps
-
-    def skip(self, kind: str, reason: str) -> None:
-        """Record that the entry is known and has no content."""
-        self.outcome = "skipped"
-        self.steps.append(SkippedEntry(kind, reason))
-
-    def add_unknown(self, kind: str, raw: str, source_id: str | None = None) -> None:
-        """Record that the entry, or a piece of it, has an unknown type."""
-        if self.outcome != "error":
-            self.outcome = "unknown"
-        key = f"unknown:{source_id or self.number}:{digest_text(raw)}"
-        self.steps.append(UnknownEntry(key, kind, raw, self.number, source_id))
-
-    def refuse(self, line: SourceLine, reason: str) -> None:
-        """Record that the line cannot be read."""
-        self.outcome = "error"
-        self.steps.append(make_line_problem(line, reason))
-
-    def add_problem(self, reason: str, raw: str | None = None) -> None:
-        """Record that the entry, or a piece of it, cannot be read."""
-        self.outcome = "error"
-        key = f"refused:{self.number}:{digest_text(raw)}" if raw else None
-        self.steps.append(SourceProblem(self.number, reason, key, raw))
-
-    def finish(self) -> Iterable[ImportStep]:
-        return [*self.steps, EntryEnd(self.outcome, self.end)]
+def refuse_line(line: SourceLine, reason: str) -> Iterator[ImportStep]:
+    """Yield the steps of a line, or of a document, of which nothing can be read."""
+    yield make_line_problem(line, reason)
+    yield EntryEnd(line.end)
 
 
-def read_entry_steps(
-    line: SourceLine, number: int, read: Callable[..., None], item: Any, *more: Any
-) -> Iterable[ImportStep]:
-    """Return the steps of a document's entry, read with `read`; report all problems."""
-    entry = EntrySteps(number, line.end)
+def read_entry(entry: EntrySteps, read: Callable[..., None], *more: Any) -> list[ImportStep]:
+    """Return the steps of an entry, read with `read`; keep one that cannot be read unchanged."""
     try:
-        read(entry, item, *more)
-    except (MalformedError, NestedTooDeeplyError) as error:
-        entry.add_problem(str(error), line.to_json_or_none(item))
+        read(entry, *more)
+    except MalformedError as error:
+        try:
+            entry.add_problem(str(error), entry.raw, entry.refused_key)
+        except NestedTooDeeplyError:
+            entry.add_problem(str(error))
     return entry.finish()

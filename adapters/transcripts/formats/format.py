@@ -4,10 +4,11 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from .entry_steps import refuse_line
 from .json_lines import SourceLine
 from .outgoing import OutgoingSession
 from .source import TranscriptSource
-from .steps import EntryEnd, ImportStep, SourceProblem
+from .steps import ImportStep
 
 
 class LineReader(Protocol):
@@ -77,8 +78,7 @@ def make_document_format(
         if fits(document.value):
             yield from read_document(document, source.stem)
         else:
-            yield SourceProblem(1, document.problem or f"not a document of {name}")
-            yield EntryEnd("error", document.end)
+            yield from refuse_line(document, document.problem or f"not a document of {name}")
 
     return Format(
         name,

@@ -11,6 +11,8 @@ from typing import Any, BinaryIO
 
 import orjson
 
+from .fields import MalformedError
+
 MAX_LINE_BYTES = 256_000_000
 
 _DIGITS_TO_ZERO = bytes.maketrans(b"123456789", b"000000000")
@@ -19,7 +21,7 @@ _NINETEEN_NEGATIVE = b"-" + b"0" * 19
 _CHUNK = 1 << 20
 
 
-class NestedTooDeeplyError(ValueError):
+class NestedTooDeeplyError(MalformedError):
     """A value nested too deeply for Python to parse."""
 
 
@@ -61,13 +63,6 @@ class SourceLine:
             return json.dumps(part, ensure_ascii=False, separators=(",", ":"))
         except RecursionError:
             raise NestedTooDeeplyError("nested too deeply") from None
-
-    def to_json_or_none(self, part: Any) -> str | None:
-        """Return part of the value as JSON text; None if it is nested too deeply."""
-        try:
-            return self.to_json(part)
-        except NestedTooDeeplyError:
-            return None
 
 
 KeepLine = Callable[[int, bytes], None]

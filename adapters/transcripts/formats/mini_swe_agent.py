@@ -5,23 +5,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from ....domain.blocks import BlockKind, ToolCall
-from .chat_content import (
-    ChatReader,
-    add_thoughts,
-    add_tool_calls,
-    make_trajectory_key,
-    read_contents,
-)
-from .entry_steps import EntryBlocks, EntryLocation
-from .fields import JsonDict, find_text, get_field, require_field, require_name
+from ....domain.blocks import BlockKind
+from .chat_content import ChatReader, add_thoughts, make_trajectory_key, read_contents
+from .entry_steps import EntrySteps
+from .fields import JsonDict, find_text, get_field, require_name
 from .format import make_document_format
 from .json_lines import SourceLine
 from .openhands.call_usage import as_number, read_openhands_usage
 from .steps import ImportStep, ReportedCall, SessionStart
 
 FORMAT_NAME = "mini-swe-agent"
-_SHELL_TOOL = "bash"
 _FENCED_COMMAND = re.compile(
     r"^```(?:mswea_bash_command|bash)\s*\n(.*?)\n?^```", re.DOTALL | re.MULTILINE
 )
@@ -68,67 +61,45 @@ def _read_trajectory(document: SourceLine, stem: str) -> Iterator[ImportStep]:
 class _MessageReader(ChatReader):
     model: str | None = None
 
-    def read(self, message: JsonDict, number: int, key: str) -> list[ImportStep]:
+    def read(self, entry: EntrySteps, message: JsonDict, role: str) -> None:
         extra = get_field(message, "extra", dict) or {}
-        time = as_number(extra.get("timestamp"))
-        told = self.line.to_json(extra["timestamp"]) if time is not None else None
-        whence = EntryLocation(FORMAT_NAME, key, self.line, number, None, told)
-        match require_field(message, "role", str):
-            case "system":
-                return self.read_system(message, whence)
-            case "assistant":
-                return self._read_assistant(message, extra, whence)
-            case "user":
-                return self._read_user(message, extra, whence)
-            case "tool":
-                call = require_name(message, "tool_call_id")
-                return self._read_answer(message, call, extra, whence)
-            case "exit":
-                return [self.keep_raw(message, whence)]
-            case _:
-                return [self.keep_unknown(message, whence)]
-
-    def _read_assistant(
-        self, message: JsonDict, extra: JsonDict, whence: EntryLocation
-    ) -> list[ImportStep]:
-        pieces = EntryBlocks()
-        add_thoughts(pieces, message, self.line)
-        pieces.add_parts(BlockKind.ASSISTANT, read_contents(message))
-        add_tool_calls(pieces, message)
-        if not pieces.call_ids and (command := _find_command(pieces, message)) is not None:
-            arguments = self.line.to_json({"command": command})
-            call = f"call-{whence.number}"
-            pieces.add(ToolCall(tool_call_id=call, name=_SHELL_TOOL, arguments=arguments))
-        self.open_calls = pieces.call_ids
-        call_id = find_text(extra, "response", "id") or f"message-{whence.number}"
-        steps = self.append(pieces, message, whence, call_id)
-        response = extra.get("response")
-        told = response if isinstance(response, dict) else {}
-        if pieces.blocks and (told or extra.get("cost") is not None):
-            steps.append(self._report_call(told, extra, call_id, whence))
-        return steps
-
-    def _read_user(
-        self, message: JsonDict, extra: JsonDict, whence: EntryLocation
-    ) -> list[ImportStep]:
+        if as_number(extra.get("timestamp")) is not None:
+            entry.time = self.line.to_json(extra["timestamp"])
+        has_failed = bool(extra.get("exception_info"))
         is_interrupt = isinstance(extra.get("interrupt_type"), str)
         # Only a user's message answers a call that was found in the text.
         is_asked = bool(self.open_calls) and self.open_calls[0].startswith("call-")
-        if is_asked and not is_interrupt:
-            return self._read_answer(message, self.open_calls[0], extra, whence)
-        pieces = EntryBlocks()
-        pieces.add_parts(
-            BlockKind.DEVELOPER if is_interrupt else BlockKind.USER, read_contents(message)
-        )
-        return self.append(pieces, message, whence)
+        match role:
+            case "system":
+                self.read_system(entry, message)
+            case "assistant":
+                self._read_assistant(entry, message, extra)
+            case "user" if is_asked and not is_interrupt:
+                self.answer(entry, message, self.open_calls[0], is_error=has_failed)
+            case "user":
+                kind = BlockKind.DEVELOPER if is_interrupt else BlockKind.USER
+                entry.add_parts(kind, read_contents(message))
+                self.append(entry, message)
+            case "tool":
+                call = require_name(message, "tool_call_id")
+                self.answer(entry, message, call, is_error=has_failed)
+            case "exit":
+                self.keep(entry, message)
+            case _:
+                self.keep_unknown(entry, message)
 
-    def _read_answer(
-        self, message: JsonDict, call: str, extra: JsonDict, whence: EntryLocation
-    ) -> list[ImportStep]:
-        return self.answer(message, call, whence, is_error=bool(extra.get("exception_info")))
+    def _read_assistant(self, entry: EntrySteps, message: JsonDict, extra: JsonDict) -> None:
+        add_thoughts(entry, message)
+        entry.add_parts(BlockKind.ASSISTANT, read_contents(message))
+        self.add_calls(entry, message, _find_command(entry, message))
+        call_id = find_text(extra, "response", "id") or f"message-{entry.number}"
+        response = extra.get("response")
+        told = response if isinstance(response, dict) else {}
+        if self.append(entry, message, call_id) and (told or extra.get("cost") is not None):
+            entry.add(self._report_call(told, extra, call_id, entry))
 
     def _report_call(
-        self, response: JsonDict, extra: JsonDict, call_id: str, whence: EntryLocation
+        self, response: JsonDict, extra: JsonDict, call_id: str, entry: EntrySteps
     ) -> ReportedCall:
         model, choices = response.get("model"), response.get("choices")
         choice = choices[0] if isinstance(choices, list) and choices else None
@@ -138,12 +109,12 @@ class _MessageReader(ChatReader):
             "usage": read_openhands_usage(response.get("usage")),
             "cost_usd": as_number(extra.get("cost")),
             "stop_reason": find_text(choice, "finish_reason"),
-            "source_time": whence.time,
+            "source_time": entry.time,
         }
-        return ReportedCall(f"call:{whence.key}", fields, whence.key)
+        return ReportedCall(f"call:{entry.key}", fields, entry.key)
 
 
-def _find_command(pieces: EntryBlocks, message: JsonDict) -> str | None:
+def _find_command(entry: EntrySteps, message: JsonDict) -> str | None:
     """Return the command in the text of a message that calls no tool."""
     # Older versions have only the text, newer ones also the actions that they found in it.
     match message:
@@ -152,7 +123,7 @@ def _find_command(pieces: EntryBlocks, message: JsonDict) -> str | None:
         case _ if message.keys() > {"role", "content"}:
             return None
     found = [
-        match[1] for block in pieces.blocks for match in _FENCED_COMMAND.finditer(block.text or "")
+        match[1] for block in entry.blocks for match in _FENCED_COMMAND.finditer(block.text or "")
     ]
     # The agent runs a command only if there is exactly one.
     return found[0] if len(found) == 1 else None

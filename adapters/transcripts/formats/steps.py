@@ -76,16 +76,15 @@ class RequestParameters:
 
 @dataclass(frozen=True, slots=True)
 class RawEntry:
-    """A known entry that no model was sent and that the agent needs to resume: kept as a raw note.
-
-    It counts as imported.
-    """
+    """An entry that is kept as a raw note: no model was sent it, or its type is unknown."""
 
     key: str
     type: str
     raw: str
     source_id: str | None = None
     line: int | None = None
+    is_unknown: bool = False
+    """Whether the type is unknown; reports count it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,17 +144,6 @@ class SkippedEntry:
 
 
 @dataclass(frozen=True, slots=True)
-class UnknownEntry:
-    """An entry of unknown type: kept as a raw note, and counted."""
-
-    key: str
-    type: str
-    raw: str
-    line: int | None = None
-    source_id: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class SourceProblem:
     """A problem in the source: its place and its reason. The rest is imported."""
 
@@ -163,21 +151,13 @@ class SourceProblem:
     reason: str
     key: str | None = None
     raw: str | None = None
-    """The refused entry, kept as a note like an UnknownEntry; None if other steps hold it."""
-    is_part: bool = False
-    """Whether `raw` is a part of an entry whose remainder is in that entry's blocks."""
-    append: Append | None = None
-    """The tool result that was refused because its call is missing; it is appended if the session
-    has the call from another file.
-    """
+    """The refused entry, kept as a note like a RawEntry; None if other steps hold it."""
 
 
 @dataclass(frozen=True, slots=True)
 class EntryEnd:
-    """The end of one entry of the source, with its outcome."""
+    """The end of one entry of the source. Its steps since the last one say how it went."""
 
-    outcome: str
-    """`imported`, `skipped`, `unknown` or `error`."""
     offset: int
     """Bytes of the source read so far."""
     answers: int = 0
@@ -195,7 +175,6 @@ ImportStep = (
     | SourceCompaction
     | SourceShortening
     | SkippedEntry
-    | UnknownEntry
     | SourceProblem
     | EntryEnd
 )

@@ -4,23 +4,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from ....domain.blocks import BlockKind, ToolCall
-from .chat_content import (
-    ChatReader,
-    add_thoughts,
-    add_tool_calls,
-    make_trajectory_key,
-    read_contents,
-)
-from .entry_steps import EntryBlocks, EntryLocation, EntrySteps, digest_text, read_entry_steps
+from ....domain.blocks import BlockKind
+from .chat_content import ChatReader, add_thoughts, make_trajectory_key, read_contents
+from .entry_steps import EntrySteps, digest_text, read_entry
 from .fields import JsonDict, MalformedError, drop_fields, get_field, require_field, require_object
 from .format import make_document_format
 from .json_lines import SourceLine
 from .steps import ImportStep, SessionStart
 
 FORMAT_NAME = "swe-agent-traj"
-_SHELL_TOOL = "bash"
-"""The tool of a command that the model wrote in its text."""
 _PROMPT_FIELDS = ("query", "messages")
 """The model's prompt at a step, which repeats the history."""
 
@@ -46,9 +38,8 @@ def _read_trajectory(document: SourceLine, stem: str) -> Iterator[ImportStep]:
     spoken = [message for message in history[: reader.last_model_message] if _is_model(message)]
     number = len(spoken)
     if is_over and reader.open_calls and number <= len(steps):
-        yield from read_entry_steps(
-            document, number, _read_final_step, steps[number - 1], reader.open_calls[0], document
-        )
+        final = EntrySteps(FORMAT_NAME, document, number, steps[number - 1])
+        yield from read_entry(final, _read_final_step, reader.open_calls[0])
 
 
 def _is_model(message: Any) -> bool:
@@ -59,62 +50,52 @@ def _is_model(message: Any) -> bool:
 class _HistoryReader(ChatReader):
     last_model_message: int = 0
 
-    def read(self, message: JsonDict, number: int, key: str) -> list[ImportStep]:
-        whence = EntryLocation(FORMAT_NAME, key, self.line, number)
-        match require_field(message, "role", str):
+    def read(self, entry: EntrySteps, message: JsonDict, role: str) -> None:
+        match role:
             case "system":
-                return self.read_system(message, whence)
+                self.read_system(entry, message)
             case "assistant":
-                return self._read_assistant(message, whence)
+                self._read_assistant(entry, message)
             case "user":
-                return self._read_user(message, whence)
+                self._read_user(entry, message)
             case "tool":
                 ids = require_field(message, "tool_call_ids", list)
                 if not ids or not isinstance(ids[0], str) or not ids[0]:
                     raise MalformedError("tool_call_ids: expected ids")
-                return self.answer(message, ids[0], whence)
+                self.answer(entry, message, ids[0])
             case _:
-                return [self.keep_unknown(message, whence)]
+                self.keep_unknown(entry, message)
 
-    def _read_assistant(self, message: JsonDict, whence: EntryLocation) -> list[ImportStep]:
-        pieces = EntryBlocks()
-        add_thoughts(pieces, message, self.line)
-        pieces.add_parts(BlockKind.ASSISTANT, read_contents(message))
+    def _read_assistant(self, entry: EntrySteps, message: JsonDict) -> None:
+        add_thoughts(entry, message)
+        entry.add_parts(BlockKind.ASSISTANT, read_contents(message))
+        # In older versions the call is part of the text.
         action = get_field(message, "action", str)
-        add_tool_calls(pieces, message)
-        if not message.get("tool_calls") and action and action.strip():
-            # Older versions: the call is part of the text, and its id is made of its place.
-            command = self.line.to_json({"command": action})
-            call = f"call-{whence.number}"
-            pieces.add(ToolCall(tool_call_id=call, name=_SHELL_TOOL, arguments=command))
-        self.open_calls = pieces.call_ids
-        self.last_model_message = whence.number
-        return self.append(pieces, message, whence, f"message-{whence.number}")
+        self.add_calls(entry, message, action if action and action.strip() else None)
+        self.last_model_message = entry.number
+        self.append(entry, message, f"message-{entry.number}")
 
-    def _read_user(self, message: JsonDict, whence: EntryLocation) -> list[ImportStep]:
+    def _read_user(self, entry: EntrySteps, message: JsonDict) -> None:
         if self.open_calls:
-            return self.answer(message, self.open_calls[0], whence)
-        pieces = EntryBlocks()
+            self.answer(entry, message, self.open_calls[0])
+            return
         if message.get("is_demo") is True:
-            pieces.add_parts(BlockKind.DEVELOPER, read_contents(message), name="demonstration")
+            entry.add_parts(BlockKind.DEVELOPER, read_contents(message), name="demonstration")
         else:
             # After the model's first message, a user's messages come from the program.
             kind = BlockKind.DEVELOPER if self.last_model_message else BlockKind.USER
-            pieces.add_parts(kind, read_contents(message))
-        return self.append(pieces, message, whence)
+            entry.add_parts(kind, read_contents(message))
+        self.append(entry, message)
 
 
-def _read_final_step(entry: EntrySteps, step: Any, call: str, document: SourceLine) -> None:
-    kept = drop_fields(require_object(step, "trajectory: "), *_PROMPT_FIELDS)
+def _read_final_step(entry: EntrySteps, call: str) -> None:
+    kept = drop_fields(require_object(entry.value, "trajectory: "), *_PROMPT_FIELDS)
     observed = kept.get("observation")
     if isinstance(observed, str) and observed:
-        pieces = EntryBlocks()
-        pieces.add_tool_result(call, [observed])
-        key = f"step:{entry.number}:{digest_text(document.to_json(kept))}"
-        name = f"step:{entry.number}"
-        entry.add(
-            *pieces.make_appends(EntryLocation(FORMAT_NAME, key, document, entry.number, name))
-        )
+        entry.add_tool_result(call, [observed])
+        entry.id = f"step:{entry.number}"
+        entry.key = f"{entry.id}:{digest_text(entry.line.to_json(kept))}"
+        entry.append(entry.id)
 
 
 FORMAT = make_document_format(

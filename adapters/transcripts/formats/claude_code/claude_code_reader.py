@@ -6,7 +6,7 @@ from typing import Any
 
 from .....domain.blocks import AnyBlock, Block, BlockKind, ToolResult
 from ..fields import JsonDict, MalformedError, get_field, require_field, require_object
-from ..json_lines import NestedTooDeeplyError, SourceLine
+from ..json_lines import SourceLine
 from ..source import TranscriptSource
 from ..steps import EntryEnd, ImportStep, RequestParameters, SourceProblem
 from ..summary_mark import find_marked_summary
@@ -63,13 +63,13 @@ class ClaudeTranscriptReader:
         self.audit = RequestAudit()
         self.waiting = WaitingLines()
         self.pending_line: SourceLine | None = None
-        """The newest line, until its outcome is reported."""
+        """The newest line, until its end is reported."""
 
     def read(self, line: SourceLine) -> list[ImportStep]:
         """Return the steps of one line, and of those that waited for it; none if it has to wait."""
         # A line that still waits when the next one comes counts as imported.
         last = self.pending_line
-        steps: list[ImportStep] = [EntryEnd("imported", last.end)] if last else []
+        steps: list[ImportStep] = [EntryEnd(last.end)] if last else []
         self.pending_line = line
         return steps + self._read_all(self.waiting.take(line))
 
@@ -84,7 +84,7 @@ class ClaudeTranscriptReader:
         return steps
 
     def _read_all(self, lines: Iterable[SourceLine]) -> list[ImportStep]:
-        """Return the steps of these lines, and the outcome of the newest one if included."""
+        """Return the steps of these lines, and the end of the newest one if included."""
         steps: list[ImportStep] = []
         end: EntryEnd | None = None
         for line in lines:
@@ -96,11 +96,11 @@ class ClaudeTranscriptReader:
             else:
                 try:
                     self._read(entry)
-                except (MalformedError, NestedTooDeeplyError) as error:
+                except MalformedError as error:
                     entry.add_problem(str(error))
             steps += entry.steps
             if line is self.pending_line:
-                end, self.pending_line = EntryEnd(entry.outcome, line.end), None
+                end, self.pending_line = EntryEnd(line.end), None
         return [*steps, end] if end else steps
 
     def _read(self, entry: ClaudeEntry) -> None:
@@ -340,24 +340,19 @@ def _append_items(entry: ClaudeEntry, found: _ReadItems) -> list[AnyBlock]:
     If no block is left, the entry is kept unchanged.
     """
     valid: IndexedBlocks = {}
-    orphans: IndexedBlocks = {}
     for index, block in found.blocks.items():
         try:
             entry.conversation.check_pairing(entry.node, block, entry.contents[index])
         except MalformedError as error:
             found.refuse(index, error)
-            if isinstance(block, ToolResult):
-                orphans[index] = block
         else:
             valid[index] = block
     if valid:
         entry.append(valid)
     # The first report holds the whole entry, if no block does.
     is_whole = not valid
-    is_orphan = len(found.malformed) == len(orphans) == 1 and not found.unknown
     for index, reason in found.malformed:
-        append = next(entry.make_appends(orphans)) if is_whole and is_orphan else None
-        entry.add_problem(reason, None if is_whole else index, append)
+        entry.add_problem(reason, None if is_whole else index)
         is_whole = False
     for index, kind in found.unknown:
         entry.add_unknown(kind, None if is_whole else index)

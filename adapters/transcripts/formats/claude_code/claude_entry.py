@@ -7,7 +7,7 @@ from typing import Any
 from .....domain.blocks import Origin
 from ..fields import JsonDict, get_field
 from ..json_lines import SourceLine
-from ..steps import Append, ImportStep, RawEntry, SkippedEntry, SourceProblem, UnknownEntry
+from ..steps import Append, ImportStep, RawEntry, SkippedEntry, SourceProblem
 from .content import IndexedBlocks
 from .conversations import ClaudeConversation, ConversationMap, EntryNode
 from .entries import FORMAT_NAME
@@ -30,7 +30,6 @@ class ClaudeEntry:
     message_id: str | None = None
     uuid: str | None = None
     steps: list[ImportStep] = field(default_factory=list)
-    outcome: str = "imported"
 
     def place(self) -> None:
         """Find the entry's conversation and its place in the tree."""
@@ -65,7 +64,6 @@ class ClaudeEntry:
 
     def skip(self, reason: str) -> None:
         """Record that the entry is known and has no content."""
-        self.outcome = "skipped"
         self.steps.append(SkippedEntry(self.kind, reason))
 
     def keep(self) -> None:
@@ -75,43 +73,30 @@ class ClaudeEntry:
         self.add([RawEntry(key, self.kind, line.text, self.uuid, line.number)])
 
     def add_unknown(self, kind: str, index: int | None = None) -> None:
-        """Record an entry of unknown type, or the item at an index. The rest of the entry holds an
-        item too.
-        """
-        if self.outcome != "error":
-            self.outcome = "unknown"
-        key, raw = self._name_part(index)
-        step = UnknownEntry(key, kind, raw)
-        if index is None:
-            step = UnknownEntry(key, kind, raw, self.line.number, self.uuid)
-        self.add([step])
+        """Record an entry of unknown type, or the item at an index."""
+        id = None if index is not None else self.uuid
+        self.add([RawEntry(*self._name_part(index, kind), id, self.line.number, is_unknown=True)])
 
-    def add_problem(
-        self, reason: str, index: int | None = None, append: Append | None = None
-    ) -> None:
+    def add_problem(self, reason: str, index: int | None = None) -> None:
         """Record that nothing of the entry, or not the item at an index, can be read."""
-        self.outcome = "error"
-        key, raw = self._name_part(index)
-        is_part = index is not None
-        number = self.line.number
-        self.add([SourceProblem(number, reason, key, raw, is_part=is_part, append=append)])
+        key, _, raw = self._name_part(index)
+        self.add([SourceProblem(self.line.number, reason, key, raw)])
 
     def add_remark(self, reason: str) -> None:
         """Record that something is wrong with an entry that was read."""
-        self.outcome = "error"
         self.steps.append(SourceProblem(self.line.number, reason))
 
-    def _name_part(self, index: int | None) -> tuple[str, str]:
-        """Return the key and the text of the item at an index, or of the line.
+    def _name_part(self, index: int | None, kind: str = "") -> tuple[str, str, str]:
+        """Return the key, the kind and the text of the item at an index, or of the line.
 
         The same line may occur more than once, each time with another key.
         """
         digest = self.line.digest
         if index is not None:
-            return f"{digest}:{index}", self.line.to_json(self.contents[index])
+            return f"{digest}:{index}", kind, self.line.to_json(self.contents[index])
         self.sessions.line_counts[digest] += 1
         times = self.sessions.line_counts[digest]
-        return digest if times == 1 else f"{digest}:{times}", self.line.text
+        return digest if times == 1 else f"{digest}:{times}", kind, self.line.text
 
 
 @dataclass(slots=True)

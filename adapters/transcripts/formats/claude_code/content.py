@@ -14,9 +14,10 @@ from .....domain.blocks import (
     ToolCall,
     ToolResult,
 )
+from .....projections.rendering import sendable
+from ..content import require_base64
 from ..fields import JsonDict, get_field, require_field, require_name, require_type
 from ..json_lines import SourceLine
-from ..media_text import bytes_to_base64, require_base64
 from .entries import classify_user_text
 
 CLAUDE_CODE_PROVIDER = "anthropic"
@@ -135,5 +136,4 @@ def make_media_item(media: Media) -> JsonDict:
 
 
 def _make_data_source(media: Media) -> JsonDict:
-    data = bytes_to_base64(media.data)
-    return {"type": "base64", "media_type": media.mime, "data": data}
+    return {"type": "base64", "media_type": media.mime, "data": sendable.encode_base64(media)}

@@ -1,20 +1,18 @@
 """Converts the lines of a Codex rollout to steps."""
 
-import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
 from .....domain.blocks import Origin, ToolCall, ToolResult
 from .....domain.session_events import Usage
-from ..entry_steps import EntrySteps
+from ..entry_steps import EntrySteps, read_entry
 from ..fields import JsonDict, MalformedError, get_field, require_field, require_object
-from ..json_lines import NestedTooDeeplyError, SourceLine
+from ..json_lines import SourceLine
 from ..source import TranscriptSource
 from ..steps import (
     Append,
     ImportStep,
-    RawEntry,
     RequestParameters,
     Rewind,
     SessionStart,
@@ -33,15 +31,11 @@ from .compaction import (
     read_compaction,
 )
 from .entries import (
-    EVENT_REASONS,
     FORMAT_NAME,
-    MCP_END_EVENT,
     NO_USAGE,
-    PROGRAM_STATE,
     RAW_LINE_TYPES,
-    REPEATED_LINE,
     REPEATED_USAGE,
-    TURN_END_EVENTS,
+    SHOWN,
     UsageTracker,
     find_spawned_agent,
     read_session_meta,
@@ -79,7 +73,7 @@ class CodexTranscriptReader:
         self.begin = SessionStart("")
         """The session; it has no key until the first line is read."""
         self.line = SourceLine(0, 0)
-        self.now = EntrySteps(0, 0)
+        self.now = EntrySteps(FORMAT_NAME, self.line, 0, None)
         """The steps of the line."""
         self.context: list[ContextItem] = []
         """The items in context, oldest first."""
@@ -87,9 +81,6 @@ class CodexTranscriptReader:
         self.prompt: str | None = None
         self.compaction: list[ImportStep] = []
         """The compaction whose remaining tokens the next token count has."""
-        self.open_calls: set[str] = set()
-        self.answers: dict[str, tuple[SourceLine, JsonDict]] = {}
-        """Events with the answer of a call, before its output comes."""
         self.is_copy = False
         """Whether the rollout began with a copy of its parent's; then the owner of a call is
         unknown.
@@ -98,26 +89,21 @@ class CodexTranscriptReader:
         """Calls that start other sessions, before their outputs."""
 
     def read(self, line: SourceLine) -> Iterable[ImportStep]:
-        self.line, self.now = line, EntrySteps(line.number, line.end)
+        self.line = line
+        self.now = EntrySteps(FORMAT_NAME, line, line.number, line.value, _line_key(line))
         if line.problem:
-            self.now.refuse(line, line.problem)
-        else:
-            try:
-                self._read()
-            except (MalformedError, NestedTooDeeplyError) as error:
-                self.now.add_problem(str(error), line.text)
-            except UnknownCodexItemError as error:
-                self.now.add_unknown(f"response_item/{error}", line.text)
-        return self.now.finish()
+            return self.now.refuse(line.problem)
+        return read_entry(self.now, self._read_line)
 
-    def close(self, *, final: bool = False) -> Iterable[ImportStep]:
+    def close(self, *, final: bool = False) -> Iterable[ImportStep]:  # noqa: ARG002 - nothing more
         # Keep the compaction: the count may be the very next line.
-        raws = [_make_raw_entry(MCP_END_EVENT, line) for line, _ in self.answers.values()]
-        return [*self.compaction, *raws] if final else [*self.compaction]
+        return [*self.compaction]
 
-    @property
-    def key(self) -> str:
-        return _line_key(self.line)
+    def _read_line(self, entry: EntrySteps) -> None:
+        try:
+            self._read()
+        except UnknownCodexItemError as error:
+            entry.add_unknown(f"response_item/{error}", self.line.text)
 
     def _read_time(self) -> str | None:
         return get_field(self.line.value, "timestamp", str)
@@ -132,7 +118,7 @@ class CodexTranscriptReader:
             return
         kind = require_field(entry, "type", str)
         if kind in RAW_LINE_TYPES:
-            self._keep_raw(kind)
+            self.now.keep(kind)
             return
         if kind not in _LINE_TYPES:
             self.now.add_unknown(kind, self.line.text)
@@ -149,7 +135,7 @@ class CodexTranscriptReader:
                 self._read_meta(payload)
             case "turn_context":
                 self.meter.model = get_field(payload, "model", str) or self.meter.model
-                self._keep_raw(kind)
+                self.now.keep(kind)
             case "compacted":
                 self._begin_compaction(payload)
             case _:
@@ -160,10 +146,10 @@ class CodexTranscriptReader:
         if "type" in entry:
             self._append_item(read_item(entry, self.line), entry)
         elif "record_type" in entry:
-            self._keep_raw("state")
+            self.now.keep("state")
         elif read_session_meta(entry) is not None:
             self._set_system_prompt(get_field(entry, "instructions", str))
-            self._keep_raw("session_meta")
+            self.now.keep("session_meta")
         else:
             raise MalformedError("type: expected text, but it is missing")
 
@@ -175,7 +161,7 @@ class CodexTranscriptReader:
             self._set_system_prompt(text)
         else:
             self.is_copy = True
-        self._keep_raw("session_meta")
+        self.now.keep("session_meta")
         if is_own and meta.get("history_base") is not None:
             reason = "history_base: what came before is in another rollout, and is not read"
             self.now.add_problem(reason)
@@ -183,17 +169,17 @@ class CodexTranscriptReader:
     def _set_system_prompt(self, prompt: str | None) -> None:
         if prompt and prompt != self.prompt:
             self.prompt = prompt
-            self.now.add(RequestParameters(f"{self.key}:asked", system_prompt=prompt))
+            self.now.add(RequestParameters(f"{self.now.key}:asked", system_prompt=prompt))
 
     def _append_item(self, read: ItemContent, payload: JsonDict) -> None:
         """Append an item of the conversation; `payload` is the item, with or without a wrapper."""
-        line, key, time = self.line, self.key, self._read_time()
+        line, key, time = self.line, self.now.key, self._read_time()
         self._finish_compaction()
         if not read.blocks:
-            self._keep_raw(str(payload.get("type")))
+            self.now.keep(str(payload.get("type")))
             return
         if summary := find_summary(read, payload):
-            self._keep_raw("summary")
+            self.now.keep("summary")
             if self.context:  # everything before it left the context
                 self.now.add(make_compaction_step(summary, key, time))
                 self.context.clear()
@@ -218,16 +204,8 @@ class CodexTranscriptReader:
             self.meter.first_answer_id = None  # no count came for earlier answers
 
     def _pair_call(self, block: ToolCall | ToolResult, payload: JsonDict) -> None:
-        """Pair a call with the event that answers it, and with the session that it started."""
+        """Pair a call with the session that it started."""
         call = block.tool_call_id
-        if isinstance(block, ToolCall):
-            self.open_calls.add(call)
-        else:
-            self.open_calls.discard(call)
-            # Keep the event if the output has less.
-            answer = self.answers.pop(call, None)
-            if answer and not _contains_texts(payload, answer[1]):
-                self.now.add(_make_raw_entry(MCP_END_EVENT, answer[0]))
         match payload:
             case _ if self.is_copy:
                 pass
@@ -245,9 +223,11 @@ class CodexTranscriptReader:
         time = self._read_time()
         self._finish_compaction()
         size = self.meter.context_tokens
-        steps = read_compaction(payload, self.line, self.key, self.context, time=time, size=size)
+        steps = read_compaction(
+            payload, self.line, self.now.key, self.context, time=time, size=size
+        )
         self.meter.first_answer_id = None
-        self._keep_raw("compacted")
+        self.now.keep("compacted")
         self.compaction = steps
 
     def _finish_compaction(self, post_tokens: int | None = None) -> None:
@@ -256,42 +236,25 @@ class CodexTranscriptReader:
             self.compaction = []
 
     def _read_event(self, payload: JsonDict) -> None:
+        """Read what the person was shown; all but a few events are skipped."""
         kind = require_field(payload, "type", str)
         if kind == "token_count":
             self._read_token_count(payload)
-        elif kind == MCP_END_EVENT:
-            self._read_mcp_end(payload)
-        elif kind in ("thread_rolled_back", "thread_name_updated"):
-            if kind == "thread_rolled_back":
-                self._roll_back(payload)
-            else:
-                self._read_title(payload)
-            self._keep_raw(kind)
-        elif kind in TURN_END_EVENTS:
-            if payload.get("error"):
-                self._keep_raw(kind)
-            else:
-                self.now.skip(f"event_msg/{kind}", PROGRAM_STATE)
-        elif reason := EVENT_REASONS.get(kind):
+        elif kind == "thread_rolled_back":
+            self._roll_back(payload)
+            self.now.keep(kind)
+        elif kind == "thread_name_updated":
+            self._read_title(payload)
+            self.now.keep(kind)
+        else:
             self.meter.note_window(payload)
-            self.now.skip(f"event_msg/{kind}", reason)
-        else:
-            self.now.add_unknown(f"event_msg/{kind}", self.line.text)
-
-    def _read_mcp_end(self, payload: JsonDict) -> None:
-        """Keep the answer of an MCP server if the output of the call does not repeat it."""
-        call = get_field(payload, "call_id", str)
-        if call in self.open_calls:
-            self.answers[call] = (self.line, payload)
-            self.now.skip(f"event_msg/{MCP_END_EVENT}", REPEATED_LINE)
-        else:
-            self._keep_raw(MCP_END_EVENT)
+            self.now.skip(f"event_msg/{kind}", SHOWN)
 
     def _roll_back(self, payload: JsonDict) -> None:
         self._finish_compaction()
         if drop_turns(self.context, require_field(payload, "num_turns", int)):
             to = self.context[-1].source_id if self.context else None
-            self.now.add(Rewind(f"{self.key}:rewind", to))
+            self.now.add(Rewind(f"{self.now.key}:rewind", to))
             self.meter.first_answer_id = None
 
     def _read_title(self, payload: JsonDict) -> None:
@@ -323,40 +286,11 @@ class CodexTranscriptReader:
         if count.is_new_call:
             id = get_field(payload, "response_id", str)
             self._report_call(id or f"token_usage_record:{self.line.number}", count.usage)
-        self._keep_raw("token_usage_record")
+        self.now.keep("token_usage_record")
 
     def _report_call(self, id: str, usage: Usage) -> None:
         self._finish_compaction()
-        self.now.add(self.meter.make_call(id, self.key, usage, self._read_time()))
-
-    def _keep_raw(self, kind: str) -> None:
-        self.now.add(_make_raw_entry(kind, self.line))
-
-
-def _make_raw_entry(kind: str, line: SourceLine) -> RawEntry:
-    return RawEntry(_line_key(line), kind, line.text, line=line.number)
-
-
-def _contains_texts(output: JsonDict, event: JsonDict) -> bool:
-    """Return whether an output holds each text of an MCP server's answer, directly or as JSON."""
-    said = "\n".join(_find_texts(output))
-    return all(
-        text in said or json.dumps(text, ensure_ascii=False)[1:-1] in said
-        for text in _find_texts(event.get("result"))
-    )
-
-
-def _find_texts(value: Any) -> Iterator[str]:
-    """Yield all texts in a value at any depth, except type names."""
-    left = [value]
-    while left:
-        match left.pop():
-            case str() as text:
-                yield text
-            case dict() as item:
-                left += [item[name] for name in item if name not in ("type", "mimeType")]
-            case list() as items:
-                left += items
+        self.now.add(self.meter.make_call(id, self.now.key, usage, self._read_time()))
 
 
 def _line_key(line: SourceLine) -> str:

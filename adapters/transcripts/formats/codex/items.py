@@ -17,6 +17,7 @@ from .....domain.blocks import (
     ToolCall,
     ToolResult,
 )
+from ..content import base64_to_bytes, split_data_url
 from ..fields import (
     JsonDict,
     MalformedError,
@@ -27,7 +28,6 @@ from ..fields import (
     require_object,
 )
 from ..json_lines import SourceLine
-from ..media_text import base64_to_bytes, split_data_url
 from .entries import CODEX_PROVIDER, PASSTHROUGH_FIELD, is_injected
 
 TEXT_PART_TYPES = frozenset({"input_text", "output_text", "text"})

@@ -18,8 +18,8 @@ from .....domain.blocks import (
 from .....domain.session_events import Usage
 from .....projections.rendering import sendable
 from .....projections.rendering.exchanges import make_distinct_id, sanitize_tool_name
+from ..content import make_media_address
 from ..fields import JsonDict, is_uuid
-from ..media_text import make_media_address
 from ..outgoing import OutgoingBlock, OutgoingSession, to_iso
 from ..summary_mark import make_marked_text, make_summary_mark
 from .entries import CODEX_PROVIDER

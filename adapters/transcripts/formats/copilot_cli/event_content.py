@@ -4,8 +4,8 @@ from collections.abc import Mapping
 
 from .....domain.blocks import Block, BlockKind, Media, ToolCall
 from .....domain.session_events import Usage
-from .. import media_text
-from ..entry_steps import ContentPart, EntryBlocks, EntryLocation
+from ..content import ContentPart, media_kind_of, require_base64
+from ..entry_steps import EntrySteps
 from ..fields import (
     JsonDict,
     MalformedError,
@@ -59,33 +59,33 @@ def is_from_sub_agent(event: JsonDict, data: JsonDict) -> bool:
     return isinstance(data.get("parentToolCallId"), str) or isinstance(event.get("agentId"), str)
 
 
-def read_user_message(pieces: EntryBlocks, data: JsonDict, *, by_harness: bool) -> None:
+def read_user_message(entry: EntrySteps, data: JsonDict, *, by_harness: bool) -> None:
     """Read a user message; the model got its `transformedContent`."""
     said = get_field(data, "content", str, "data.") or ""
     sent = get_field(data, "transformedContent", str, "data.")
-    pieces.add_text(BlockKind.DEVELOPER if by_harness else BlockKind.USER, sent or said)
+    entry.add_text(BlockKind.DEVELOPER if by_harness else BlockKind.USER, sent or said)
     for file in get_field(data, "attachments", list, "data.") or []:
         match file:  # only a blob holds its bytes; others are not in the file
             case {"type": "blob", "data": str(encoded), "mimeType": str(mime)}:
                 media = Media(
-                    type=media_text.media_kind_of(mime),
+                    type=media_kind_of(mime),
                     mime=mime,
-                    data=media_text.require_base64(encoded, "data: "),
+                    data=require_base64(encoded, "data: "),
                     name=find_text(file, "displayName"),
                 )
-                pieces.add(Block(kind=BlockKind(media.type), media=media, name=media.name))
+                entry.blocks.append(Block(kind=BlockKind(media.type), media=media, name=media.name))
 
 
 def read_assistant_message(
-    pieces: EntryBlocks, whence: EntryLocation, data: JsonDict, calls: Mapping[str, str]
+    entry: EntrySteps, data: JsonDict, calls: Mapping[str, str]
 ) -> dict[str, str]:
     """Read a model's message; return its calls' source ids with their unique ids.
 
     `calls` are the open calls.
     """
     opened: dict[str, str] = {}
-    pieces.add_text(BlockKind.THINKING, get_field(data, "reasoningText", str, "data.") or "")
-    pieces.add_text(BlockKind.ASSISTANT, get_field(data, "content", str, "data.") or "")
+    entry.add_text(BlockKind.THINKING, get_field(data, "reasoningText", str, "data.") or "")
+    entry.add_text(BlockKind.ASSISTANT, get_field(data, "content", str, "data.") or "")
     for index, item in enumerate(get_field(data, "toolRequests", list, "data.") or []):
         within = f"data.toolRequests[{index}]"
         request = require_object(item, f"{within}: ")
@@ -94,13 +94,13 @@ def read_assistant_message(
         if not id:
             raise MalformedError(f"{within}.toolCallId: expected an id, but it is empty")
         told = request.get("arguments", {})
-        arguments = told if isinstance(told, str) else whence.line.to_json(told)
-        opened[id] = f"{id}#{whence.key}/{index}" if id in calls or id in opened else id
-        pieces.add(ToolCall(tool_call_id=opened[id], name=name, arguments=arguments))
+        arguments = told if isinstance(told, str) else entry.line.to_json(told)
+        opened[id] = f"{id}#{entry.key}/{index}" if id in calls or id in opened else id
+        entry.blocks.append(ToolCall(tool_call_id=opened[id], name=name, arguments=arguments))
     return opened
 
 
-def read_tool_result(pieces: EntryBlocks, data: JsonDict, call: str) -> None:
+def read_tool_result(entry: EntrySteps, data: JsonDict, call: str) -> None:
     """Read a tool's answer: the model got `result.content`, or the error's message."""
     failed = require_field(data, "success", bool, "data.") is False
     result = get_field(data, "result", dict, "data.")
@@ -111,9 +111,9 @@ def read_tool_result(pieces: EntryBlocks, data: JsonDict, call: str) -> None:
     for item in get_field(result or {}, "contents", list, "data.") or []:
         match item:
             case {"type": "image", "data": str(encoded), "mimeType": str(mime)}:
-                image = media_text.require_base64(encoded, "data: ")
+                image = require_base64(encoded, "data: ")
                 parts.append(Media(type="image", mime=mime, data=image))
-    pieces.add_tool_result(call, parts, is_error=failed)
+    entry.add_tool_result(call, parts, is_error=failed)
 
 
 def read_copilot_usage(data: JsonDict) -> Usage:

@@ -4,21 +4,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from .....domain.blocks import AnyBlock, Block, BlockKind, Origin, ToolCall, ToolResult
-from .....domain.compaction_events import Trigger
+from .....domain.blocks import AnyBlock, Block, BlockKind, ToolCall, ToolResult
 from .....domain.session_events import Usage
-from ..entry_steps import (
-    ContentPart,
-    EntrySteps,
-    digest_text,
-    make_result_content,
-    read_entry_steps,
-)
+from ..content import ContentPart, make_result_content
+from ..entry_steps import EntrySteps, digest_text, read_entry
 from ..fields import JsonDict, MalformedError, find_text, get_field, require_field, require_object
 from ..format import make_document_format
 from ..json_lines import SourceLine
-from ..steps import Append, ImportStep, RawEntry, ReportedCall, SessionStart, SourceCompaction
-from ..summary_mark import find_marked_summary
+from ..steps import Append, ImportStep, ReportedCall, SessionStart
 from .parts import (
     classify_gemini_text,
     read_function_response,
@@ -49,7 +42,7 @@ def _read_session(line: SourceLine, stem: str) -> Iterator[ImportStep]:
     yield SessionStart(value["sessionId"] or stem, title=find_text(value, "summary"))
     reader = _MessageReader(line)
     for number, message in enumerate(value["messages"], 1):
-        yield from read_entry_steps(line, number, reader.read, message)
+        yield from read_entry(EntrySteps(FORMAT_NAME, line, number, message), reader.read)
 
 
 @dataclass(slots=True)
@@ -58,40 +51,37 @@ class _MessageReader:
 
     line: SourceLine
     open_calls: set[str] = field(default_factory=set)
-    has_content: bool = False
 
-    def read(self, entry: EntrySteps, message: Any) -> None:
-        item = require_object(message, "messages: ")
+    def read(self, entry: EntrySteps) -> None:
+        item = require_object(entry.value, "messages: ")
         kind = require_field(item, "type", str)
-        id = get_field(item, "id", str) or f"message-{entry.number}"
+        entry.id = get_field(item, "id", str) or f"message-{entry.number}"
+        entry.time = get_field(item, "timestamp", str)
+        entry.key = f"{entry.id}:{digest_text(entry.raw)}"
         if kind not in _MESSAGE_TYPES:
-            entry.add_unknown(f"{_MESSAGE_PREFIX}{kind}", self.line.to_json(item), id)
+            entry.add_unknown(f"{_MESSAGE_PREFIX}{kind}", entry.raw, entry.id)
             return
-        time = get_field(item, "timestamp", str)
-        origin = Origin(format=FORMAT_NAME, id=id, time=time, line=entry.number)
-        said: list[ImportStep] = []
-        for piece in self._read_pieces(entry, kind, item, id):
-            if not isinstance(piece, tuple):
-                said.append(piece)
-                continue
-            name, block = piece
+        origin = entry.make_origin()
+        said = [*self._read_blocks(entry, kind, item)]
+        call = _read_model_call(entry, item) if kind == "gemini" else None
+        if not said:
+            entry.keep(f"{_MESSAGE_PREFIX}{kind}")
+        for name, block in said:
             by_model = kind == "gemini" and not isinstance(block, ToolResult)
-            shared = {"origin": origin, "message_id": id if by_model else None}
-            said.append(Append(f"{id}:{name}", block.model_copy(update=shared), id))
-        if any(isinstance(step, Append) for step in said):
-            self.has_content = True
-        else:
-            raw = self.line.to_json(item)
-            name = f"{id}:{digest_text(raw)}"
-            entry.add(RawEntry(name, f"{_MESSAGE_PREFIX}{kind}", raw, id, entry.number))
-        entry.add(*said)
+            shared = {"origin": origin, "message_id": entry.id if by_model else None}
+            placed = block.model_copy(update=shared)
+            entry.add(Append(f"{entry.id}:{name}", placed, entry.id))
+        if call:
+            entry.add(call)
 
-    def _read_pieces(
-        self, entry: EntrySteps, kind: str, item: JsonDict, id: str
-    ) -> Iterator[NamedBlock | SourceCompaction | ReportedCall]:
+    def _read_blocks(self, entry: EntrySteps, kind: str, item: JsonDict) -> Iterator[NamedBlock]:
         if kind == "user":
             for name, part, text in _read_content(item):
-                yield self._read_user_part(name, part, text, item, id)
+                if text is None:
+                    media = require_media_part(part, "content: ")
+                    yield name, Block(kind=BlockKind(media.type), media=media)
+                else:
+                    yield _name_block(name, Block(kind=classify_gemini_text(text), text=text))
         elif kind == "gemini":
             for index, thought in enumerate(get_field(item, "thoughts", list) or []):
                 yield from _read_thought(thought, index)
@@ -100,29 +90,9 @@ class _MessageReader:
                     yield _name_block(name, Block.assistant(text))
             for index, call in enumerate(get_field(item, "toolCalls", list) or []):
                 try:
-                    yield from self._read_call(require_object(call), index, id)
+                    yield from self._read_call(require_object(call), index, str(entry.id))
                 except MalformedError as error:
                     entry.add_problem(f"toolCalls[{index}]: {error}", self.line.to_json(call))
-            if usage := _read_usage(item):
-                fields = {
-                    "call_id": id,
-                    "model": get_field(item, "model", str),
-                    "usage": usage,
-                    "source_time": get_field(item, "timestamp", str),
-                }
-                yield ReportedCall(f"{id}:call", fields, first_answer_id=id)
-
-    def _read_user_part(
-        self, name: str, part: Any, text: str | None, item: JsonDict, id: str
-    ) -> NamedBlock | SourceCompaction:
-        if text is None:
-            media = require_media_part(part, "content: ")
-            return name, Block(kind=BlockKind(media.type), media=media)
-        if (found := find_marked_summary(item, text)) is None:
-            return _name_block(name, Block(kind=classify_gemini_text(text), text=text))
-        if self.has_content:
-            return SourceCompaction(f"{id}:compacted", Trigger.MANUAL, found.text)
-        return _name_block(name, Block.developer(found.text, name="summary"))
 
     def _read_call(self, call: JsonDict, index: int, id: str) -> list[NamedBlock]:
         """Return a call and its result."""
@@ -185,6 +155,19 @@ def _read_thought(thought: Any, index: int) -> Iterator[NamedBlock]:
     lead = f"**{subject}**\n\n" if subject else ""
     if whole := lead + description:
         yield _name_block(f"thoughts/{index}", Block.thinking(whole))
+
+
+def _read_model_call(entry: EntrySteps, item: JsonDict) -> ReportedCall | None:
+    usage = _read_usage(item)
+    if usage is None:
+        return None
+    fields = {
+        "call_id": entry.id,
+        "model": get_field(item, "model", str),
+        "usage": usage,
+        "source_time": entry.time,
+    }
+    return ReportedCall(f"{entry.id}:call", fields, first_answer_id=entry.id)
 
 
 def _read_usage(item: JsonDict) -> Usage | None:

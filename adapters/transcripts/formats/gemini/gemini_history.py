@@ -4,13 +4,11 @@ from collections.abc import Iterator
 from typing import Any
 
 from .....domain.blocks import Block, BlockKind, ToolCall
-from .....domain.compaction_events import Trigger
-from ..entry_steps import EntryBlocks, EntryLocation, EntrySteps, digest_text, read_entry_steps
+from ..entry_steps import EntrySteps, digest_text, read_entry
 from ..fields import JsonDict, MalformedError, get_field, require_field, require_object
 from ..format import make_document_format
-from ..json_lines import SourceLine
-from ..steps import ImportStep, RawEntry, SessionStart, SourceCompaction
-from ..summary_mark import find_marked_summary
+from ..json_lines import NestedTooDeeplyError, SourceLine
+from ..steps import ImportStep, SessionStart
 from .parts import classify_gemini_text, is_snapshot, read_function_response, require_media_part
 
 FORMAT_NAME = "gemini-history"
@@ -40,7 +38,7 @@ def _read_history(line: SourceLine, _stem: str) -> Iterator[ImportStep]:
     yield SessionStart(_make_key(contents, line))
     reader = _ContentReader(line)
     for number, content in enumerate(contents, 1):
-        yield from read_entry_steps(line, number, reader.read, content)
+        yield from read_entry(EntrySteps(FORMAT_NAME, line, number, content), reader.read)
 
 
 class _ContentReader:
@@ -51,62 +49,42 @@ class _ContentReader:
         self.open: dict[str, list[str]] = {}
         """Calls without a response: their session ids, oldest first."""
         self.taken: set[str] = set()
-        self.has_said = False
 
-    def read(self, entry: EntrySteps, content: Any) -> None:
-        role = require_field(require_object(content), "role", str)
+    def read(self, entry: EntrySteps) -> None:
+        content = require_object(entry.value)
+        role = require_field(content, "role", str)
         if role not in _ROLES:
             raise MalformedError(f"role: {role!r} is not known")
         parts = require_field(content, "parts", list)
-        id = f"{entry.number}:{digest_text(self.line.to_json(content))}"
-        pieces = EntryBlocks()
+        entry.id = entry.key = f"{entry.number}:{digest_text(entry.raw)}"
         for index, part in enumerate(parts):
             try:
-                name = f"{entry.number}-{index}"
-                self._read_part(entry, pieces, require_object(part), role, name)
+                self._read_part(entry, require_object(part), role, f"{entry.number}-{index}")
             except MalformedError as error:
                 entry.add_problem(f"parts[{index}]: {error}", self.line.to_json(part))
-        found = self._read_compaction(content, id)
-        if found or not pieces.blocks:
-            raw = self.line.to_json(content)
-            entry.add(RawEntry(id, f"content/{role}", raw, id, entry.number))
-            entry.add(*[found] if found else [])
-            return
-        self.has_said = True
-        whence = EntryLocation(FORMAT_NAME, id, self.line, entry.number, id)
-        entry.add(*pieces.make_appends(whence, id if role == "model" else None))
+        entry.append(f"content/{role}", entry.id if role == "model" else None)
 
-    def _read_compaction(self, content: JsonDict, id: str) -> SourceCompaction | None:
-        """Return a summary of cutbank, if anything precedes it."""
-        match content:
-            case {"role": "user", "parts": [{"text": str(text)}]} if self.has_said:
-                if found := find_marked_summary(content, text):
-                    return SourceCompaction(f"{id}:compacted", Trigger.MANUAL, found.text)
-        return None
-
-    def _read_part(
-        self, entry: EntrySteps, pieces: EntryBlocks, part: JsonDict, role: str, place: str
-    ) -> None:
+    def _read_part(self, entry: EntrySteps, part: JsonDict, role: str, place: str) -> None:
         """Add the block of a part, if it has one."""
         match part:
             case {"functionCall": call}:
-                self._read_call(pieces, require_object(call, "functionCall: "), place)
+                self._read_call(entry, require_object(call, "functionCall: "), place)
             case {"functionResponse": response}:
                 told = require_object(response, "functionResponse: ")
-                self._read_response(pieces, told, place)
+                self._read_response(entry, told, place)
             case {"text": _}:
-                _read_text(pieces, part, role)
+                _read_text(entry, part, role)
             case {"inlineData": _} | {"fileData": _} if role == "user":
                 media = require_media_part(part)
-                pieces.add(Block(kind=BlockKind(media.type), media=media))
+                entry.blocks.append(Block(kind=BlockKind(media.type), media=media))
             case _ if any(name in part for name in _NATIVE_PARTS):
-                pieces.add(Block.note(self.line.to_json(part), name="code"))
+                entry.blocks.append(Block.note(self.line.to_json(part), name="code"))
             case {"thoughtSignature": _} if len(part) == 1:
                 pass
             case _:
                 entry.add_unknown("part/" + "+".join(sorted(part)), self.line.to_json(part))
 
-    def _read_call(self, pieces: EntryBlocks, call: JsonDict, place: str) -> None:
+    def _read_call(self, entry: EntrySteps, call: JsonDict, place: str) -> None:
         name = require_field(call, "name", str, "functionCall.")
         told = get_field(call, "id", str, "functionCall.") or None
         arguments = get_field(call, "args", dict, "functionCall.") or {}
@@ -114,29 +92,27 @@ class _ContentReader:
         self.taken.add(known)
         self.open.setdefault(told or f"name:{name}", []).append(known)
         text = self.line.to_json(arguments)
-        pieces.add(ToolCall(tool_call_id=known, name=name, arguments=text))
+        entry.blocks.append(ToolCall(tool_call_id=known, name=name, arguments=text))
 
-    def _read_response(self, pieces: EntryBlocks, response: JsonDict, place: str) -> None:
+    def _read_response(self, entry: EntrySteps, response: JsonDict, place: str) -> None:
         told = get_field(response, "id", str, "functionResponse.") or None
         name = require_field(response, "name", str, "functionResponse.")
         answer = read_function_response(response, self.line)
         waiting = self.open.get(told or f"name:{name}")
         # A response without a call is refused later, and kept as a note.
         known = waiting.pop(0) if waiting else told or f"response-{place}"
-        pieces.add_tool_result(known, answer.parts, is_error=answer.is_error)
+        entry.add_tool_result(known, answer.parts, is_error=answer.is_error)
 
 
-def _read_text(pieces: EntryBlocks, part: JsonDict, role: str) -> None:
+def _read_text(entry: EntrySteps, part: JsonDict, role: str) -> None:
     text = require_field(part, "text", str)
     if role == "model":
         is_thought = part.get("thought") is True
-        pieces.add_text(BlockKind.THINKING if is_thought else BlockKind.ASSISTANT, text)
-    elif found := find_marked_summary(part, text):
-        pieces.add_summary(found.text)
+        entry.add_text(BlockKind.THINKING if is_thought else BlockKind.ASSISTANT, text)
     elif is_snapshot(text):
-        pieces.add_summary(text)
+        entry.add_summary(text)
     else:
-        pieces.add_text(classify_gemini_text(text), text)
+        entry.add_text(classify_gemini_text(text), text)
 
 
 def _make_key(contents: list[Any], line: SourceLine) -> str:
@@ -149,8 +125,10 @@ def _make_key(contents: list[Any], line: SourceLine) -> str:
         begins.append(content)
         if isinstance(content, dict) and content.get("role") == "model":
             break
-    told = line.to_json_or_none(begins)
-    return f"gemini-{digest_text(told) if told else line.digest.removeprefix('line:')}"
+    try:
+        return f"gemini-{digest_text(line.to_json(begins))}"
+    except NestedTooDeeplyError:
+        return f"gemini-{line.digest.removeprefix('line:')}"
 
 
 FORMAT = make_document_format(

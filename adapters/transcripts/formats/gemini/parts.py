@@ -3,8 +3,7 @@
 from typing import Any, NamedTuple
 
 from .....domain.blocks import BlockKind, Media
-from .. import media_text
-from ..entry_steps import ContentPart
+from ..content import ContentPart, media_kind_of, require_base64
 from ..fields import JsonDict, MalformedError, get_field, require_field
 from ..json_lines import SourceLine
 
@@ -33,12 +32,12 @@ def read_media_part(part: Any) -> Media | None:
     """Return the media of a part; None if it has none."""
     match part:
         case {"inlineData": {"mimeType": str(mime), "data": str(data)}}:
-            raw = media_text.require_base64(data, "inlineData.data: ")
-            return Media(type=media_text.media_kind_of(mime), mime=mime, data=raw)
+            raw = require_base64(data, "inlineData.data: ")
+            return Media(type=media_kind_of(mime), mime=mime, data=raw)
         case {"fileData": {"fileUri": str(uri)} as file}:
             mime = file.get("mimeType")
             known = mime if isinstance(mime, str) else "application/octet-stream"
-            return Media(type=media_text.media_kind_of(known), mime=known, url=uri)
+            return Media(type=media_kind_of(known), mime=known, url=uri)
         case _:
             return None
 

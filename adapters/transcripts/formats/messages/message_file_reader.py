@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from .....domain.session_events import Usage
-from ..entry_steps import digest_text, make_line_problem
+from ..entry_steps import digest_text, refuse_line
 from ..fields import JsonDict, MalformedError, get_field
 from ..json_lines import NestedTooDeeplyError, SourceLine
 from ..source import TranscriptSource
@@ -29,16 +29,16 @@ def read_message_file(dialect: Dialect, source: TranscriptSource) -> Iterator[Im
     if not is_body_per_line(source):
         document = source.document
         if document is None:
-            yield from report_no_session(SourceLine(1, source.size), "no JSON document")
+            yield from refuse_line(SourceLine(1, source.size), "no JSON document")
         elif not _has_messages(dialect, document):
-            yield from report_no_session(document, document.problem or _NO_MESSAGES)
+            yield from refuse_line(document, document.problem or _NO_MESSAGES)
         else:
             yield from _read_session(dialect, document, keys, 0, is_on_a_line=False)
         return
     before = 0
     for line in source.read_lines():
         if not _has_messages(dialect, line):
-            yield from report_no_session(line, line.problem or _NO_MESSAGES)
+            yield from refuse_line(line, line.problem or _NO_MESSAGES)
         else:
             yield from _read_session(dialect, line, keys, before, is_on_a_line=True)
         before = line.end
@@ -81,11 +81,6 @@ def _has_messages(dialect: Dialect, line: SourceLine) -> bool:
     return isinstance(value, list) or any(_holds(value, name) for name in dialect.message_lists)
 
 
-def report_no_session(line: SourceLine, reason: str) -> Iterator[ImportStep]:
-    yield make_line_problem(line, reason)
-    yield EntryEnd("error", line.end)
-
-
 def read_messages(
     conversation: MessageReader, messages: list[Any], before: int
 ) -> Iterator[ImportStep]:
@@ -106,7 +101,7 @@ def _read_session(
     conversation = MessageReader(dialect, dialect.name, line, is_on_a_line)
     if body:
         yield read_body(conversation, body)
-        yield EntryEnd("imported", before)
+        yield EntryEnd(before)
     yield from read_messages(conversation, messages, before)
     if body:
         yield from _read_call(body, line)

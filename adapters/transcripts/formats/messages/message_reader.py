@@ -19,13 +19,12 @@ from .....domain.blocks import (
 )
 from .....domain.compaction_events import Trigger
 from .....projections.rendering import exchanges
-from .. import media_text
 from ..claude_code.content import UnknownItemError
 from ..claude_code.entries import classify_user_text
+from ..content import MediaKind, require_base64, split_data_url
 from ..entry_steps import digest_text
-from ..fields import JsonDict, MalformedError, json_name, require_field
-from ..json_lines import NestedTooDeeplyError, SourceLine
-from ..media_text import MediaKind
+from ..fields import JsonDict, MalformedError, require_field, require_object
+from ..json_lines import SourceLine
 from ..steps import (
     Append,
     EntryEnd,
@@ -35,7 +34,6 @@ from ..steps import (
     RequestParameters,
     SourceCompaction,
     SourceProblem,
-    UnknownEntry,
 )
 from ..summary_mark import find_marked_summary
 
@@ -117,12 +115,12 @@ def read_media_url(url: str, what: MediaKind, name: str | None = None) -> Media:
     if not url.startswith("data:"):
         mime = "image/*" if what == "image" else "application/octet-stream"
         return Media(type=what, mime=mime, url=url, name=name)
-    held = media_text.split_data_url(url)
+    held = split_data_url(url)
     if held is None:
         mime = url.removeprefix("data:").partition(",")[0].partition(";")[0]
         return Media(type=what, mime=mime or "text/plain", url=url, name=name)
     mime, encoded = held
-    return Media(type=what, mime=mime, data=media_text.require_base64(encoded), name=name)
+    return Media(type=what, mime=mime, data=require_base64(encoded), name=name)
 
 
 _CALL_NOTE_PREFIX = "[from the tool call "
@@ -165,39 +163,31 @@ class MessageReader:
 
     def read(self, number: int, message: Any, offset: int) -> list[ImportStep]:
         self.steps = []
+        key, raw = "", None
         try:
-            outcome = self._read(number, message)
-        except NestedTooDeeplyError as error:
-            outcome = self._report_problem(number, str(error), "", None)
-        self.steps.append(EntryEnd(outcome, offset))
+            raw = self.line.to_json(message)
+            key = f"{number}:{digest_text(raw)}"
+            self._read(number, key, raw, require_object(message))
+        except MalformedError as error:
+            self._report_problem(number, str(error), key, raw)
+        self.steps.append(EntryEnd(offset))
         return self.steps
 
-    def _read(self, number: int, message: Any) -> str:
-        raw = self.line.to_json(message)
-        key = f"{number}:{digest_text(raw)}"
-        if not isinstance(message, dict):
-            return self._report_problem(
-                number, f"expected an object, got {json_name(message)}", key, raw
-            )
-        try:
-            pieces = list(self.dialect.read_parts(message, self.line, number))
-        except MalformedError as error:
-            return self._report_problem(number, str(error), key, raw)
+    def _read(self, number: int, key: str, raw: str, message: JsonDict) -> None:
+        pieces = list(self.dialect.read_parts(message, self.line, number))
         is_first = number == 1 and not self.has_system_prompt
         if is_first and (prompt := find_system_prompt(message, pieces)):
             self.has_system_prompt = True
-            asked = RequestParameters(f"{key}:asked", system_prompt=prompt)
-            self.steps += [asked, self._make_raw_entry(key, raw, number)]
-            return "imported"
+            self.steps.append(RequestParameters(f"{key}:asked", system_prompt=prompt))
+            self.steps.append(RawEntry(key, "message", raw, line=number))
+            return
         made = self._read_blocks(pieces, key, message)
         if made:
             self._append_blocks(number, key, made, raw)
         else:
             self.first_answer_id = None
-        outcome = self._report_unread(number, key, raw, pieces, is_empty=not made)
-        if not made and outcome == "imported":
-            self.steps.append(self._make_raw_entry(key, raw, number))
-        return outcome
+        if not (self._report_unread(number, key, raw, pieces, is_whole=not made) or made):
+            self.steps.append(RawEntry(key, "message", raw, line=number))
 
     def _read_blocks(
         self, pieces: list[MessagePart], key: str, message: JsonDict
@@ -259,36 +249,31 @@ class MessageReader:
         return self.first_answer_id
 
     def _report_unread(
-        self, number: int, key: str, raw: str, pieces: list[MessagePart], *, is_empty: bool
-    ) -> str:
-        """Report what could not be read; keep a message without blocks raw."""
-        outcome = "imported"
-        for index, piece in enumerate(pieces):
-            whole = is_empty and outcome == "imported"
-            if isinstance(piece, MalformedPart):
-                if whole:
-                    outcome = self._report_problem(number, piece.reason, key, raw)
-                else:
-                    name, text = f"{key}:{index}:refused", self.line.to_json(piece.item)
-                    outcome = self._report_problem(number, piece.reason, name, text, is_part=True)
-            elif isinstance(piece, UnknownPart):
-                text = raw if whole else self.line.to_json(piece.item)
-                if whole or not is_empty:
-                    name = key if whole else f"{key}:{index}:unknown"
-                    self.steps.append(UnknownEntry(name, piece.type, text, line=number))
-                outcome = "unknown" if outcome == "imported" else outcome
-        return outcome
+        self, number: int, key: str, raw: str, pieces: list[MessagePart], *, is_whole: bool
+    ) -> bool:
+        """Report what could not be read, and return whether there is any.
 
-    def _report_problem(
-        self, number: int, reason: str, key: str, raw: str | None, *, is_part: bool = False
-    ) -> str:
+        The first report holds the whole message, if no block does.
+        """
+        is_empty, has_any = is_whole, False
+        for index, piece in enumerate(pieces):
+            if not isinstance(piece, MalformedPart | UnknownPart):
+                continue
+            text = raw if is_whole else self.line.to_json(piece.item)
+            if isinstance(piece, MalformedPart):
+                name = key if is_whole else f"{key}:{index}:refused"
+                self._report_problem(number, piece.reason, name, text)
+            elif is_whole or not is_empty:
+                name = key if is_whole else f"{key}:{index}:unknown"
+                unknown = RawEntry(name, piece.type, text, line=number, is_unknown=True)
+                self.steps.append(unknown)
+            is_whole, has_any = False, True
+        return has_any
+
+    def _report_problem(self, number: int, reason: str, key: str, raw: str | None) -> None:
         where = (self.line.number, f"message {number}: {reason}")
         where = where if self.is_on_a_line else (number, reason)
-        self.steps.append(SourceProblem(*where, key if raw else None, raw, is_part=is_part))
-        return "error"
-
-    def _make_raw_entry(self, key: str, raw: str, number: int) -> RawEntry:
-        return RawEntry(key, "message", raw, line=number)
+        self.steps.append(SourceProblem(*where, key if raw else None, raw))
 
 
 def find_system_prompt(message: JsonDict, pieces: list[MessagePart]) -> str | None:

@@ -2,13 +2,14 @@
 
 from collections.abc import Iterator
 
+from ..entry_steps import refuse_line
 from ..fields import JsonDict
 from ..format import Format
 from ..json_lines import SourceLine
 from ..source import TranscriptSource
 from ..steps import ImportStep, SessionStart
 from .dialect_detection import TAU_MESSAGES, is_tau_record
-from .message_file_reader import SessionKeys, read_messages, report_no_session
+from .message_file_reader import SessionKeys, read_messages
 from .message_reader import MessageReader
 from .openai_chat import CHAT_DIALECT
 
@@ -28,7 +29,7 @@ def recognizes(source: TranscriptSource) -> bool:
 def read(source: TranscriptSource) -> Iterator[ImportStep]:
     document = source.document or SourceLine(1, source.size, problem="no JSON document")
     if document.problem:
-        yield from report_no_session(document, document.problem)
+        yield from refuse_line(document, document.problem)
         return
     keys = SessionKeys(source.stem)
     end = 0
@@ -40,7 +41,7 @@ def read(source: TranscriptSource) -> Iterator[ImportStep]:
             conversation = MessageReader(CHAT_DIALECT, TAU_MESSAGES, line, is_on_a_line=True)
             yield from read_messages(conversation, messages, before)
         else:
-            yield from report_no_session(line, f"expected a record with a list `{_MESSAGES_FIELD}`")
+            yield from refuse_line(line, f"expected a record with a list `{_MESSAGES_FIELD}`")
 
 
 def _make_key(stem: str, record: JsonDict) -> str:

@@ -3,13 +3,12 @@
 import json
 from dataclasses import dataclass, field
 
-from .....domain.blocks import Block, BlockKind, Media, Native, Origin, Text, ToolCall, ToolResult
+from .....domain.blocks import Block, BlockKind, Media, Native, Text, ToolCall, ToolResult
 from .....domain.event import MAX_COUNT
 from .....domain.session_events import Usage
-from .. import media_text
+from ..content import media_kind_of, require_base64, split_data_url
 from ..entry_steps import EntrySteps
 from ..fields import JsonDict, get_field, require_field
-from ..json_lines import SourceLine
 
 FORMAT_NAME = "opencode"
 
@@ -37,21 +36,12 @@ class OpencodeMessage:
         return f"{self.id}#{self.step}" if self.step else self.id
 
 
-@dataclass(frozen=True, slots=True)
-class OpencodePart:
-    item: JsonDict
-    id: str
-    entry: EntrySteps
-    line: SourceLine
-    message: OpencodeMessage
-
-    def make_origin(self) -> Origin:
-        time = self.item.get("time")
-        if time is None and isinstance(state := self.item.get("state"), dict):
-            time = state.get("time")
-        start = time.get("start") if isinstance(time, dict) else None
-        told = str(start) if isinstance(start, int) else None
-        return Origin(format=FORMAT_NAME, id=self.id, time=told, line=self.entry.number)
+def read_part_time(part: JsonDict) -> str | None:
+    time = part.get("time")
+    if time is None and isinstance(state := part.get("state"), dict):
+        time = state.get("time")
+    start = time.get("start") if isinstance(time, dict) else None
+    return str(start) if isinstance(start, int) else None
 
 
 def read_thought_native(part: JsonDict, text: str) -> Native | None:
@@ -78,54 +68,45 @@ def read_file_media(file: JsonDict) -> Media | None:
     Return None if no model was sent any: text files are sent as text parts.
     """
     mime, url = require_field(file, "mime", str), require_field(file, "url", str)
-    what = media_text.media_kind_of(mime)
+    what = media_kind_of(mime)
     name = get_field(file, "filename", str)
     if mime.startswith("text/") or mime == "application/x-directory":
         return None
     if url.startswith(("http://", "https://")):
         return Media(type=what, mime=mime, url=url, name=name)
-    held = media_text.split_data_url(url)
+    held = split_data_url(url)
     if held is None:
         return None
-    raw = media_text.require_base64(held[1], "url: ")
+    raw = require_base64(held[1], "url: ")
     return Media(type=what, mime=mime, data=raw, name=name)
 
 
-def make_file_block(part: OpencodePart) -> Block | None:
+def make_file_block(part: JsonDict) -> Block | None:
     """Return an image or a document; None if no model was sent it."""
-    media = read_file_media(part.item)
-    if media is None:
-        return None
-    return Block(
-        kind=BlockKind(media.type), media=media, name=media.name, origin=part.make_origin()
-    )
+    media = read_file_media(part)
+    return Block(kind=BlockKind(media.type), media=media, name=media.name) if media else None
 
 
-def make_tool_call(part: OpencodePart, call: str) -> ToolCall:
-    state = require_field(part.item, "state", dict)
+def make_tool_call(entry: EntrySteps, call: str, message_id: str) -> ToolCall:
+    state = require_field(entry.value, "state", dict)
     arguments = require_field(state, "input", dict, "state.")
     return ToolCall(
         tool_call_id=call,
-        name=require_field(part.item, "tool", str),
-        arguments=part.line.to_json(arguments),
-        message_id=part.message.message_id,
-        origin=part.make_origin(),
+        name=require_field(entry.value, "tool", str),
+        arguments=entry.line.to_json(arguments),
+        message_id=message_id,
     )
 
 
-def make_tool_result(part: OpencodePart, call: str) -> ToolResult:
-    state: JsonDict = part.item["state"]
+def make_tool_result(part: JsonDict, call: str) -> ToolResult:
+    state: JsonDict = part["state"]
     failed = state["status"] == "error"
     output = require_field(state, "error" if failed else "output", str, "state.")
-    content: list[Text | Media] = [Text(text=output)]
     files = get_field(state, "attachments", list, "state.") or []
     attached = [read_file_media(file) for file in files if isinstance(file, dict)]
-    content += [media for media in attached if media]
+    content = (Text(text=output), *(media for media in attached if media))
     return ToolResult(
-        tool_call_id=call,
-        content=tuple(content) if len(content) > 1 else output,
-        is_error=failed,
-        origin=part.make_origin(),
+        tool_call_id=call, content=content if len(content) > 1 else output, is_error=failed
     )
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from .....domain.blocks import AnyBlock, Block, Origin
 from .....domain.compaction_events import Trigger
-from ..entry_steps import EntrySteps, digest_text, read_entry_steps
+from ..entry_steps import EntrySteps, digest_text, read_entry
 from ..fields import (
     JsonDict,
     MalformedError,
@@ -19,7 +19,6 @@ from ..json_lines import SourceLine
 from ..steps import (
     Append,
     ImportStep,
-    RawEntry,
     ReportedCall,
     Rewind,
     SessionStart,
@@ -32,12 +31,12 @@ from .message_parts import (
     FORMAT_NAME,
     PART_PREFIX,
     OpencodeMessage,
-    OpencodePart,
     make_file_block,
     make_tool_call,
     make_tool_result,
     read_cost,
     read_opencode_usage,
+    read_part_time,
     read_thought_native,
 )
 
@@ -58,7 +57,7 @@ def is_export(value: Any) -> bool:
 def read_export(line: SourceLine, stem: str) -> Iterator[ImportStep]:
     info = line.value["info"]
     reader = _ExportReader(line, info["id"] or stem)
-    yield from reader.read_entry(reader.read_header, line.value)
+    yield from reader.read_entry(reader.read_header, info)
     for index, message in enumerate(line.value["messages"]):
         yield from reader.read_message(message, index)
     match info:
@@ -84,10 +83,10 @@ class _ExportReader:
 
     def read_entry(self, read: Callable[..., None], item: Any, *more: Any) -> Iterable[ImportStep]:
         self.number += 1
-        return read_entry_steps(self.line, self.number, read, item, *more)
+        return read_entry(EntrySteps(FORMAT_NAME, self.line, self.number, item), read, *more)
 
-    def read_header(self, entry: EntrySteps, document: JsonDict) -> None:
-        info = document["info"]
+    def read_header(self, entry: EntrySteps) -> None:
+        info = entry.value
         parent = find_text(info, "parentID")
         entry.add(
             SessionStart(
@@ -109,8 +108,9 @@ class _ExportReader:
         yield from self._finish_message(message)
         self.context.append(message)
 
-    def _read_info(self, entry: EntrySteps, item: Any, message: OpencodeMessage) -> None:
-        info = message.info = require_field(require_object(item, "messages: "), "info", dict)
+    def _read_info(self, entry: EntrySteps, message: OpencodeMessage) -> None:
+        item = require_object(entry.value, "messages: ")
+        info = message.info = require_field(item, "info", dict)
         message.id = get_field(info, "id", str, "info.") or message.id
         role = require_field(info, "role", str, "info.")
         if role not in ("user", "assistant"):
@@ -121,101 +121,102 @@ class _ExportReader:
         if role == "assistant" and info.get("summary") is True:
             message.summary = []
 
-    def _read_part(
-        self, entry: EntrySteps, item: Any, message: OpencodeMessage, place: int
-    ) -> None:
-        kind = require_field(require_object(item, "parts: "), "type", str)
+    def _read_part(self, entry: EntrySteps, message: OpencodeMessage, place: int) -> None:
+        item = require_object(entry.value, "parts: ")
+        kind = require_field(item, "type", str)
         id = get_field(item, "id", str) or f"{message.id}/part-{place}"
         if id in self.seen:
             id = f"{id}#{message.index}-{place}"
         self.seen.add(id)
         message.part_ids.append(id)
-        part = OpencodePart(item, id, entry, self.line, message)
+        entry.id, entry.time = id, read_part_time(item)
+        entry.key = f"{id}:{digest_text(entry.raw)}"
         is_answer = message.role == "assistant"
+        name = f"{PART_PREFIX}{kind}"
         if message.role is None:
-            entry.add_unknown(f"{PART_PREFIX}{kind}", self.line.to_json(item), id)
+            entry.add_unknown(name, entry.raw, id)
             return
         match kind:
             case "text":
-                self._read_text(part)
+                self._read_text(entry, message)
             case "reasoning" if message.summary is None and is_answer:
                 text = require_field(item, "text", str)
                 native = read_thought_native(item, text)
                 if text or native:
-                    self._append_text(part, Block.thinking(text, native=native))
+                    self._append_text(entry, message, Block.thinking(text, native=native))
                 else:
-                    _keep_raw(part)
+                    entry.keep(name)
             case "file":
-                if block := make_file_block(part):
-                    self._append_block(part, "0", block)
+                if block := make_file_block(item):
+                    self._append_block(entry, "0", block)
                 else:
-                    _keep_raw(part)
+                    entry.keep(name)
             case "tool" if is_answer:
-                self._read_tool(part)
+                self._read_tool(entry, message)
             case "step-finish":
-                _keep_raw(part)
+                entry.keep(name)
                 entry.add(_make_call(message, item, id))
                 message.step += 1
             case "compaction":
-                _keep_raw(part)
+                entry.keep(name)
                 self.compactions[message.id] = item
             case _ if kind in _KEPT_PART_TYPES:
-                _keep_raw(part)
+                entry.keep(name)
             case _:
-                entry.add_unknown(f"{PART_PREFIX}{kind}", self.line.to_json(item), id)
+                entry.add_unknown(name, entry.raw, id)
 
-    def _read_text(self, part: OpencodePart) -> None:
-        item, message = part.item, part.message
+    def _read_text(self, entry: EntrySteps, message: OpencodeMessage) -> None:
+        item = entry.value
         text = require_field(item, "text", str)
         if message.summary is not None:
             message.summary.append(text)
         if message.summary is not None or not text or item.get("ignored") is True:
-            _keep_raw(part)
+            entry.keep(f"{PART_PREFIX}text")
         elif message.role == "assistant":
-            self._append_text(part, Block.assistant(text))
+            self._append_text(entry, message, Block.assistant(text))
         elif (found := find_marked_summary(item, text)) and self.has_said:
-            _keep_raw(part)
-            name, kept = f"{part.id}:compacted", self._kept_ids()
-            part.entry.add(SourceCompaction(name, Trigger.MANUAL, found.text, kept))
+            entry.keep(f"{PART_PREFIX}text")
+            name, kept = f"{entry.id}:compacted", self._kept_ids()
+            entry.add(SourceCompaction(name, Trigger.MANUAL, found.text, kept))
         elif found:
-            self._append_text(part, Block.developer(found.text, name="summary"))
+            self._append_text(entry, message, Block.developer(found.text, name="summary"))
         else:
             make = Block.developer if item.get("synthetic") is True else Block.user
-            self._append_text(part, make(text))
+            self._append_text(entry, message, make(text))
 
-    def _read_tool(self, part: OpencodePart) -> None:
-        item, id = part.item, part.id
+    def _read_tool(self, entry: EntrySteps, message: OpencodeMessage) -> None:
+        item = entry.value
         status = require_field(require_field(item, "state", dict), "status", str, "state.")
         if status == "pending":
-            _keep_raw(part)  # the model still writes the call
+            entry.keep(f"{PART_PREFIX}tool")  # the model still writes the call
             return
         if status not in ("running", "completed", "error"):
             raise MalformedError(f"state.status: {status!r} is not known")
-        call = require_field(item, "callID", str) or id
+        call = require_field(item, "callID", str) or str(entry.id)
         if call in self.open:
-            call = f"{call}#{id}"
-        made = make_tool_call(part, call)
+            call = f"{call}#{entry.id}"
+        made = make_tool_call(entry, call, message.message_id)
         if status == "running":
             self.open.add(call)
-            self._append_block(part, "call", made)
+            self._append_block(entry, "call", made)
             return
-        answer = make_tool_result(part, call)
-        self._append_block(part, "call", made)
-        self._append_block(part, "result", answer)
+        answer = make_tool_result(item, call)
+        self._append_block(entry, "call", made)
+        self._append_block(entry, "result", answer)
         match item:
             case {"tool": "task", "state": {"metadata": {"sessionId": str(child)}}}:
-                part.entry.add(SubAgentLink(child, self.key, call))
+                entry.add(SubAgentLink(child, self.key, call))
 
-    def _append_text(self, part: OpencodePart, block: Block) -> None:
+    def _append_text(self, entry: EntrySteps, message: OpencodeMessage, block: Block) -> None:
         """Append a part's text. Its key includes the text, since a part grows over time."""
-        more: dict[str, Any] = {"origin": part.make_origin()}
-        if part.message.role == "assistant":
-            more["message_id"] = part.message.message_id
-        self._append_block(part, digest_text(block.text), block.model_copy(update=more))
+        shared = message.message_id if message.role == "assistant" else None
+        placed = block.model_copy(update={"message_id": shared})
+        self._append_block(entry, digest_text(block.text), placed)
 
-    def _append_block(self, part: OpencodePart, name: str, block: AnyBlock) -> None:
+    def _append_block(self, entry: EntrySteps, name: str, block: AnyBlock) -> None:
         self.has_said = True
-        part.entry.add(Append(f"{part.id}:{name}", block, part.id))
+        placed = block.model_copy(update={"origin": entry.make_origin()})
+        entry.add(Append(f"{entry.id}:{name}", placed, entry.id))
 
     def _finish_message(self, message: OpencodeMessage) -> Iterator[ImportStep]:
         if message.role == "assistant" and message.step == 0 and message.info.get("finish"):
@@ -247,13 +248,6 @@ class _ExportReader:
         last = ids.index(asked) if asked in ids else len(ids)
         self.context = self.context[first:last]
         return tuple(id for one in self.context for id in one.part_ids)
-
-
-def _keep_raw(part: OpencodePart) -> None:
-    raw = part.line.to_json(part.item)
-    kind = f"{PART_PREFIX}{part.item['type']}"
-    name = f"{part.id}:{digest_text(raw)}"
-    part.entry.add(RawEntry(name, kind, raw, part.id, part.entry.number))
 
 
 def _make_call(message: OpencodeMessage, told: JsonDict, id: str) -> ReportedCall:

@@ -1,12 +1,12 @@
-"""Reads the content of events of older OpenHands versions, piece by piece."""
+"""Reads the content of events of older OpenHands versions."""
 
 from dataclasses import dataclass
 from typing import Any
 
 from .....domain.blocks import BlockKind, ToolCall
 from ..chat_content import add_thoughts
-from ..content_items import read_image_addresses
-from ..entry_steps import ContentPart, EntryBlocks
+from ..content import ContentPart, read_image_addresses
+from ..entry_steps import EntrySteps
 from ..fields import (
     JsonDict,
     drop_fields,
@@ -15,7 +15,6 @@ from ..fields import (
     require_field,
     require_object,
 )
-from ..json_lines import SourceLine
 
 METADATA_FIELD = "tool_call_metadata"
 _NON_ARGUMENTS = ("thought", "confirmation_state", "security_risk", "blocking", "hidden")
@@ -57,49 +56,42 @@ def find_action_call(event: JsonDict, name: str) -> ActionCall:
     return ActionCall(call or f"event-{name}", tool, response, id or None)
 
 
-def read_v0_action(
-    event: JsonDict, asked: ActionCall, line: SourceLine, *, first: bool
-) -> EntryBlocks:
+def read_v0_action(entry: EntrySteps, asked: ActionCall, *, first: bool) -> None:
     """Read a model's thoughts, text and tool call; `first` marks the first call of its answer."""
-    pieces = EntryBlocks()
-    args = require_field(event, "args", dict)
-    message, is_think = asked.message, event.get("action") == "think"
+    args = require_field(entry.value, "args", dict)
+    message, is_think = asked.message, entry.value.get("action") == "think"
     if first and message:
-        add_thoughts(pieces, message, line)
+        add_thoughts(entry, message)
         for text in _read_texts(message.get("content")):
-            pieces.add_text(BlockKind.ASSISTANT, text)
+            entry.add_text(BlockKind.ASSISTANT, text)
     elif first and not is_think:
-        pieces.add_text(BlockKind.ASSISTANT, get_field(args, "thought", str, "args.") or "")
+        entry.add_text(BlockKind.ASSISTANT, get_field(args, "thought", str, "args.") or "")
     arguments = _find_arguments(message, asked.call_id)
     if arguments is None:
         told = drop_fields(args, *_NON_ARGUMENTS)
-        arguments = line.to_json(told | {"thought": args.get("thought")} if is_think else told)
-    pieces.add(ToolCall(tool_call_id=asked.call_id, name=asked.tool, arguments=arguments))
-    return pieces
+        told |= {"thought": args.get("thought")} if is_think else {}
+        arguments = entry.line.to_json(told)
+    call = ToolCall(tool_call_id=asked.call_id, name=asked.tool, arguments=arguments)
+    entry.blocks.append(call)
 
 
-def read_command(event: JsonDict) -> EntryBlocks:
+def read_command(entry: EntrySteps, event: JsonDict) -> None:
     """Read a user's command in the agent's workspace, which the model sees."""
-    pieces = EntryBlocks()
     args = require_field(event, "args", dict)
     text = next((text for name in _COMMAND_FIELDS if (text := find_text(args, name))), "")
-    pieces.add_text(BlockKind.DEVELOPER, text, name=event["action"])
-    return pieces
+    entry.add_text(BlockKind.DEVELOPER, text, name=event["action"])
 
 
-def read_v0_message(event: JsonDict) -> EntryBlocks:
+def read_v0_message(entry: EntrySteps, event: JsonDict) -> None:
     """Read a message of the user, of the model, or of the program."""
-    pieces = EntryBlocks()
     args = require_field(event, "args", dict)
     kinds = {"user": BlockKind.USER, "agent": BlockKind.ASSISTANT}
     kind = kinds.get(str(event.get("source")), BlockKind.DEVELOPER)
-    pieces.add_text(kind, require_field(args, "content", str, "args."))
-    pieces.add_parts(kind, _read_images(args))
-    return pieces
+    entry.add_text(kind, require_field(args, "content", str, "args."))
+    entry.add_parts(kind, _read_images(args))
 
 
-def read_answer(event: JsonDict, call: str) -> EntryBlocks:
-    pieces = EntryBlocks()
+def read_answer(entry: EntrySteps, event: JsonDict, call: str) -> None:
     extras = get_field(event, "extras", dict) or {}
     parts: list[ContentPart] = [require_field(event, "content", str)]
     # The shell's output appears between these two.
@@ -109,29 +101,19 @@ def read_answer(event: JsonDict, call: str) -> EntryBlocks:
         parts.append(suffix)
     parts += _read_images(extras)
     failed = event.get("observation") in {"error", "user_rejected"} or event.get("success") is False
-    pieces.add_tool_result(call, parts, is_error=failed)
-    return pieces
+    entry.add_tool_result(call, parts, is_error=failed)
 
 
-def read_recall(event: JsonDict) -> EntryBlocks:
+def read_recall(entry: EntrySteps, event: JsonDict) -> None:
     """Read what was retrieved for the model: workspace facts, or knowledge triggered by a word."""
-    pieces = EntryBlocks()
     extras = get_field(event, "extras", dict) or {}
     for field in _RECALLED_FIELDS:
         text = get_field(extras, field, str, "extras.") or ""
-        pieces.add_text(BlockKind.DEVELOPER, text, name=field)
+        entry.add_text(BlockKind.DEVELOPER, text, name=field)
     for item in get_field(extras, "microagent_knowledge", list) or []:
         known = require_object(item, "microagent_knowledge: ")
         text = require_field(known, "content", str, "extras.microagent_knowledge.")
-        pieces.add_text(BlockKind.DEVELOPER, text, name=find_text(known, "name"))
-    return pieces
-
-
-def read_notice(event: JsonDict) -> EntryBlocks:
-    pieces = EntryBlocks()
-    name = require_field(event, "observation", str)
-    pieces.add_text(BlockKind.DEVELOPER, require_field(event, "content", str), name=name)
-    return pieces
+        entry.add_text(BlockKind.DEVELOPER, text, name=find_text(known, "name"))
 
 
 def _find_arguments(message: JsonDict, call: str) -> str | None:
@@ -147,15 +129,7 @@ def _read_texts(content: Any) -> list[str]:
     if isinstance(content, str):
         return [content]
     items = content if isinstance(content, list) else []
-    return [item["text"] for item in items if _is_text(item)]
-
-
-def _is_text(item: Any) -> bool:
-    match item:
-        case {"type": "text", "text": str()}:
-            return True
-        case _:
-            return False
+    return [find_text(item, "text") or "" for item in items if find_text(item, "type") == "text"]
 
 
 def _read_images(owner: JsonDict) -> list[ContentPart]:

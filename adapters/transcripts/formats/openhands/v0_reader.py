@@ -4,31 +4,14 @@ from collections.abc import Iterator
 from typing import Any
 
 from .....domain.blocks import BlockKind
-from ..entry_steps import EntryLocation, digest_text, make_line_problem
-from ..fields import (
-    JsonDict,
-    MalformedError,
-    find_text,
-    get_field,
-    json_name,
-    require_field,
-    require_object,
-)
-from ..json_lines import NestedTooDeeplyError, SourceLine
+from ..entry_steps import EntrySteps, digest_text, read_entry, refuse_line
+from ..fields import JsonDict, find_text, get_field, json_name, require_field, require_object
+from ..json_lines import SourceLine
 from ..source import TranscriptSource
-from ..steps import (
-    Append,
-    EntryEnd,
-    ImportStep,
-    RawEntry,
-    ReportedCall,
-    RequestParameters,
-    SessionStart,
-    SourceProblem,
-)
+from ..steps import ImportStep, ReportedCall, RequestParameters, SessionStart
 from . import v0_content
 from .call_usage import RunningMetrics
-from .event_reader import EventReader, find_outcome
+from .event_reader import EventReader
 from .v0_content import METADATA_FIELD
 
 FORMAT_NAME = "openhands-v0"
@@ -68,19 +51,17 @@ class _V0EventReader(EventReader):
         """The ids of the model's answers so far."""
         self.metrics = RunningMetrics()
 
-    def read(self, event: JsonDict, line: SourceLine, key: str) -> Iterator[ImportStep]:
-        id, time = event.get("id"), get_field(event, "timestamp", str)
-        name = str(id) if type(id) is int else key
-        whence = EntryLocation(FORMAT_NAME, key, line, line.number, name, time)
+    def read(self, entry: EntrySteps) -> None:
+        entry.key = entry.refused_key = f"{entry.number}:{digest_text(entry.raw)}"
+        event = require_object(entry.value)
+        id, entry.time = event.get("id"), get_field(event, "timestamp", str)
+        entry.id = str(id) if type(id) is int else entry.key
         if "action" in event:
-            yield from self._read_action(event, require_field(event, "action", str), whence)
+            self._read_action(entry, event, require_field(event, "action", str))
         else:
-            kind = require_field(event, "observation", str)
-            yield from self._read_observation(event, kind, whence)
+            self._read_observation(entry, event, require_field(event, "observation", str))
 
-    def _read_action(
-        self, event: JsonDict, action: str, whence: EntryLocation
-    ) -> Iterator[ImportStep]:
+    def _read_action(self, entry: EntrySteps, event: JsonDict, action: str) -> None:
         kind, by_user = f"action/{action}", event.get("source") == "user"
         is_tool = action in _TOOL_ACTIONS
         match action:
@@ -88,58 +69,57 @@ class _V0EventReader(EventReader):
                 args = require_field(event, "args", dict)
                 tools = get_field(args, "tools", list, "args.")
                 prompt = require_field(args, "content", str, "args.")
-                yield RequestParameters(f"{whence.key}:asked", prompt, tools)
-                yield self.keep_raw(whence, kind)
+                entry.add(RequestParameters(f"{entry.key}:asked", prompt, tools))
+                entry.keep(kind)
             case "condensation":
                 args = require_field(event, "args", dict)
                 summary = get_field(args, "summary", str, "args.")
-                yield from self.condense(whence, kind, self._find_forgotten(args), summary)
+                self.condense(entry, kind, self._find_forgotten(args), summary)
             case "message":
-                pieces = v0_content.read_v0_message(event)
+                v0_content.read_v0_message(entry, event)
                 is_answer = event.get("source") == "agent"
-                message_id = f"event-{whence.id}" if is_answer else None
-                yield from self.append(pieces, whence, kind, message_id)
-                if is_answer and pieces.blocks:
-                    yield from self._report_call(event, None, None, whence)
+                self.append(entry, kind, f"event-{entry.id}" if is_answer else None)
+                if is_answer and entry.blocks:
+                    self._report_call(entry, event, None, None)
             case _ if event.get(METADATA_FIELD) or (is_tool and not by_user):
-                yield from self._read_call(event, kind, whence)
+                self._read_call(entry, event, kind)
             case _ if is_tool:
-                yield from self.append(v0_content.read_command(event), whence, kind)
-            case _ if action in _STATE_ACTIONS:
+                v0_content.read_command(entry, event)
+                self.append(entry, kind)
+            case _:
                 if action == "condensation_request":
                     self.request_condensation(event)
-                yield self.keep_raw(whence, kind)
-            case _:
-                yield self.keep_unknown(whence, kind)
+                entry.keep(kind, is_unknown=action not in _STATE_ACTIONS)
 
-    def _read_call(self, event: JsonDict, kind: str, whence: EntryLocation) -> Iterator[ImportStep]:
-        asked = v0_content.find_action_call(event, whence.id or whence.key)
+    def _read_call(self, entry: EntrySteps, event: JsonDict, kind: str) -> None:
+        asked = v0_content.find_action_call(event, entry.id or entry.key)
         is_first = asked.response_id not in self.responses
-        pieces = v0_content.read_v0_action(event, asked, whence.line, first=is_first)
-        yield from self.append(pieces, whence, kind, asked.response_id or f"event-{whence.id}")
+        v0_content.read_v0_action(entry, asked, first=is_first)
+        self.append(entry, kind, asked.response_id or f"event-{entry.id}")
         self.open_calls.add(asked.call_id)
-        self.calls[whence.id] = asked.call_id
+        self.calls[entry.id] = asked.call_id
         if is_first:
             if asked.response_id:
                 self.responses.add(asked.response_id)
-            yield from self._report_call(event, asked.response, asked.response_id, whence)
+            self._report_call(entry, event, asked.response, asked.response_id)
 
-    def _read_observation(
-        self, event: JsonDict, observation: str, whence: EntryLocation
-    ) -> Iterator[ImportStep]:
+    def _read_observation(self, entry: EntrySteps, event: JsonDict, observation: str) -> None:
         kind = f"observation/{observation}"
-        call = self._find_answered_call(event)
-        if call is not None:
-            yield from self.append(v0_content.read_answer(event, call), whence, kind)
+        if (call := self._find_answered_call(event)) is not None:
+            v0_content.read_answer(entry, event, call)
+            self.append(entry, kind)
             self.open_calls.discard(call)
-        elif observation in _RAW_OBSERVATIONS:
-            yield self.keep_raw(whence, kind)
-        elif observation == "recall":
-            yield from self.append(v0_content.read_recall(event), whence, kind)
+            return
+        if observation == "recall":
+            v0_content.read_recall(entry, event)
         elif observation in _SHOWN_OBSERVATIONS:
-            yield from self.append(v0_content.read_notice(event), whence, kind)
-        else:
-            yield self.keep_unknown(whence, kind)
+            text = require_field(event, "content", str)
+            entry.add_text(BlockKind.DEVELOPER, text, name=observation)
+        elif observation not in _RAW_OBSERVATIONS:
+            entry.keep(kind, is_unknown=True)
+            return
+        entry.answers = 1
+        self.append(entry, kind)
 
     def _find_answered_call(self, event: JsonDict) -> str | None:
         named = find_text(event, METADATA_FIELD, "tool_call_id")
@@ -158,12 +138,12 @@ class _V0EventReader(EventReader):
         return [id for id in self.shown if id.isdecimal() and first <= int(id) <= last]
 
     def _report_call(
-        self, event: JsonDict, response: JsonDict | None, id: str | None, whence: EntryLocation
-    ) -> Iterator[ImportStep]:
-        call = id or f"event-{whence.id}"
+        self, entry: EntrySteps, event: JsonDict, response: JsonDict | None, id: str | None
+    ) -> None:
+        call = id or f"event-{entry.id}"
         if spent := self.metrics.read_call(event.get("llm_metrics"), response):
-            fields = {"call_id": call, **spent, "source_time": whence.time}
-            yield ReportedCall(f"call:{call}", fields, whence.id)
+            fields = {"call_id": call, **spent, "source_time": entry.time}
+            entry.add(ReportedCall(f"call:{call}", fields, entry.id))
 
 
 def recognizes(source: TranscriptSource) -> bool:
@@ -183,16 +163,12 @@ def read(source: TranscriptSource) -> Iterator[ImportStep]:
         for line in source.read_lines():
             yield from _read_line(line)
         return
-    document = source.document
-    if document is None or document.problem:
-        yield SourceProblem(1, document.problem or "no JSON" if document else "no JSON")
-        yield EntryEnd("error", document.end if document else 0)
-    elif isinstance(document.value, dict):
-        yield from _read_line(document)
+    document = source.document or SourceLine(1, 0, problem="no JSON")
+    if isinstance(document.value, list):
+        yield SessionStart(_make_key("openhands", document.value), source.stem)
+        yield from _read_events(document.value, document)
     else:
-        events = list(document.value)
-        yield SessionStart(_make_key("openhands", events), source.stem)
-        yield from _read_events(events, document)
+        yield from _read_line(document)
 
 
 def _make_key(name: str, events: list[Any]) -> str:
@@ -212,33 +188,13 @@ def _read_line(line: SourceLine) -> Iterator[ImportStep]:
             yield from _read_events(events, line)
         case other:
             got = "no history" if isinstance(other, dict) else json_name(other)
-            yield make_line_problem(line, line.problem or f"expected a session, got {got}")
-            yield EntryEnd("error", line.end)
+            yield from refuse_line(line, line.problem or f"expected a session, got {got}")
 
 
 def _read_events(events: list[Any], document: SourceLine) -> Iterator[ImportStep]:
     reader = _V0EventReader()
     for number, event in enumerate(events, 1):
-        key = raw = None
-        answers = 0
-        try:
-            raw = document.to_json(event)
-            key = f"{number}:{digest_text(raw)}"
-            odd = document.has_odd_numbers
-            line = SourceLine(number, document.end, raw.encode(), event, has_odd_numbers=odd)
-            steps = list(reader.read(require_object(event), line, key))
-            outcome = find_outcome(steps)
-            answers = int("action" not in event and _is_unasked(steps[-1]))
-        except (MalformedError, NestedTooDeeplyError) as error:
-            steps, outcome = [SourceProblem(number, str(error), key, raw)], "error"
-        yield from steps
-        yield EntryEnd(outcome, document.end, answers)
-
-
-def _is_unasked(step: ImportStep) -> bool:
-    """Return whether an observation with this last step answers no call."""
-    is_answer = isinstance(step, Append) and step.block.kind is BlockKind.TOOL_RESULT
-    return isinstance(step, Append | RawEntry) and not is_answer
+        yield from read_entry(EntrySteps(FORMAT_NAME, document, number, event), reader.read)
 
 
 def _is_session(value: Any) -> bool:

@@ -1,20 +1,19 @@
 """Reads the folder of an OpenHands SDK conversation: its state, then event by event."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
 from .....domain.blocks import Block, BlockKind, Native, ToolCall
-from ..content_items import read_content, read_image_addresses
-from ..entry_steps import (
+from ..content import (
     ContentPart,
-    EntryBlocks,
-    EntryLocation,
     image_from_data,
-    make_line_problem,
     make_thinking_block,
+    read_content,
+    read_image_addresses,
 )
+from ..entry_steps import EntrySteps, make_line_problem, read_entry
 from ..fields import (
     JsonDict,
     MalformedError,
@@ -24,7 +23,7 @@ from ..fields import (
     require_name,
     require_object,
 )
-from ..json_lines import NestedTooDeeplyError, SourceLine
+from ..json_lines import SourceLine
 from ..source import TranscriptSource
 from ..steps import (
     EntryEnd,
@@ -33,11 +32,10 @@ from ..steps import (
     ReportedCall,
     RequestParameters,
     SessionStart,
-    SkippedEntry,
     SourceProblem,
 )
 from .call_usage import read_response_usage
-from .event_reader import EventReader, find_outcome
+from .event_reader import EventReader
 
 FORMAT_NAME = "openhands-v1"
 _STATE_FILE_NAMES = ("base_state.json", "meta.json")
@@ -47,7 +45,7 @@ _RAW_EVENT_TYPES = frozenset(
     {
         *("ACPToolCallEvent", "AskUserEvent", "ConversationErrorEvent"),
         *("ConversationIterationLimitEvent", "ConversationStateUpdateEvent"),
-        *("HookExecutionEvent", "InterruptEvent", "PauseEvent"),
+        *("CondensationRequest", "HookExecutionEvent", "InterruptEvent", "PauseEvent"),
         *("SecurityAnalyzerConfigurationEvent", "UserActionEvent", "WarningEvent"),
     }
 )
@@ -114,7 +112,7 @@ class _ConversationReader(EventReader):
                 yield from self._refuse(line, f"{name}: {line.problem}", 0)
             else:
                 yield RawEntry(f"{name}:{line.digest}", name, line.text)
-                yield EntryEnd("imported", self.end)
+                yield EntryEnd(self.end)
         found = [
             (_EVENT_NAME.fullmatch(it), it) for it in _list_event_files(self.source, self.within)
         ]
@@ -122,7 +120,7 @@ class _ConversationReader(EventReader):
             yield from self._read_event_file(number, self._read_file(f"events/{name}", number))
         for name in sorted(name for event, name in found if not event and name.endswith(".json")):
             yield SourceProblem(0, f"events/{name}: no event has that name")
-            yield EntryEnd("error", self.end)
+            yield EntryEnd(self.end)
 
     def _read_file(self, name: str, number: int = 0) -> SourceLine:
         """Read a file of the folder; a link to a file elsewhere is not followed."""
@@ -143,7 +141,7 @@ class _ConversationReader(EventReader):
 
     def _refuse(self, line: SourceLine, reason: str, number: int) -> Iterator[ImportStep]:
         yield replace(make_line_problem(line, reason), line=number)
-        yield EntryEnd("error", self.end)
+        yield EntryEnd(self.end)
 
     def _read_event_file(self, number: int, line: SourceLine) -> Iterator[ImportStep]:
         before, self.number = self.number, max(self.number, number)
@@ -153,113 +151,79 @@ class _ConversationReader(EventReader):
         if number > before + 1:
             missing = f"event {before + 1}" + (f" to {number - 1}" if number > before + 2 else "")
             yield SourceProblem(number, f"{missing}: not there")
-        try:
-            steps = list(self._read_event(line, number, is_repeated=number == before))
-            outcome = find_outcome(steps)
-        except (MalformedError, NestedTooDeeplyError) as error:
-            problem = SourceProblem(number, str(error), f"{number}:{line.digest}", line.text)
-            steps, outcome = [problem], "error"
-        yield from steps
-        yield EntryEnd(outcome, self.end)
+        entry = EntrySteps(FORMAT_NAME, replace(line, end=self.end), number, line.value)
+        entry.refused_key = f"{number}:{line.digest}"
+        yield from read_entry(entry, self._read_event, number == before)
 
-    def _read_event(
-        self, line: SourceLine, number: int, *, is_repeated: bool
-    ) -> Iterator[ImportStep]:
+    def _read_event(self, entry: EntrySteps, is_repeated: bool) -> None:
         if is_repeated:
-            raise MalformedError(f"another event has the number {number}")
-        event = require_object(line.value)
+            raise MalformedError(f"another event has the number {entry.number}")
+        event = require_object(entry.value)
         kind, id = require_field(event, "kind", str), require_name(event, "id")
         if id in self.ids:
             raise MalformedError(f"id: another event has the id {id}")
-        time = get_field(event, "timestamp", str)
-        whence = EntryLocation(FORMAT_NAME, id, line, number, id, time)
+        entry.key = entry.id = id
+        entry.time = get_field(event, "timestamp", str)
         match kind:
             case "SystemPromptEvent":
-                yield self._read_system(event, whence)
-                yield self.keep_raw(whence, kind)
+                entry.add(self._read_system(entry, event))
+                entry.keep(kind)
             case "Condensation":
                 ids = get_field(event, "forgotten_event_ids", list) or []
                 forgotten = [id for id in ids if isinstance(id, str)]
-                summary = get_field(event, "summary", str)
-                yield from self.condense(whence, kind, forgotten, summary)
-            case "CondensationRequest":
-                self.request_condensation(event)
-                yield self.keep_raw(whence, kind)
-            case _ if kind in _RAW_EVENT_TYPES:
-                yield self.keep_raw(whence, kind)
+                self.condense(entry, kind, forgotten, get_field(event, "summary", str))
             case _ if reason := _SKIPPED_EVENT_TYPES.get(kind):
-                yield SkippedEntry(kind, reason)
-            case _ if pieces := _read_content(kind, event, line):
+                entry.skip(kind, reason)
+            case _ if read := _CONTENT_READERS.get(kind):
+                read(entry, event)
                 response = get_field(event, "llm_response_id", str) or None
-                yield from self.append(pieces, whence, kind, response)
-                if response and response not in self.reported and pieces.blocks:
+                self.append(entry, kind, response)
+                if response and response not in self.reported and entry.blocks:
                     self.reported.add(response)
-                    yield self._report_call(response, whence)
+                    entry.add(self._report_call(response, entry))
             case _:
-                yield self.keep_unknown(whence, kind)
+                if kind == "CondensationRequest":
+                    self.request_condensation(event)
+                entry.keep(kind, is_unknown=kind not in _RAW_EVENT_TYPES)
         self.ids.add(id)
 
-    def _read_system(self, event: JsonDict, whence: EntryLocation) -> RequestParameters:
+    def _read_system(self, entry: EntrySteps, event: JsonDict) -> RequestParameters:
         prompt = require_field(event, "system_prompt", dict)
         texts = [require_field(prompt, "text", str, "system_prompt.")]
         if context := get_field(event, "dynamic_context", dict):
             texts.append(require_field(context, "text", str, "dynamic_context."))
         tools = get_field(event, "tools", list)
-        return RequestParameters(f"{whence.key}:asked", "\n\n".join(texts), tools)
+        return RequestParameters(f"{entry.key}:asked", "\n\n".join(texts), tools)
 
-    def _report_call(self, response: str, whence: EntryLocation) -> ReportedCall:
+    def _report_call(self, response: str, entry: EntrySteps) -> ReportedCall:
         spent = self.usage.get(response, {})
         usage = spent.get("usage")
         known = usage.output or 0 if usage else "unknown"
         model = spent.get("model") or self.model
-        fields = {"call_id": response, **spent, "model": model, "source_time": whence.time}
-        return ReportedCall(f"call:{response}:{known}", fields, whence.id)
+        fields = {"call_id": response, **spent, "model": model, "source_time": entry.time}
+        return ReportedCall(f"call:{response}:{known}", fields, entry.id)
 
 
-def _read_content(kind: str, event: JsonDict, line: SourceLine) -> EntryBlocks | None:
-    """Return the blocks of an event; None if events of its kind have none."""
-    pieces = EntryBlocks()
-    match kind:
-        case "MessageEvent":
-            _read_message(event, line, pieces)
-        case "ActionEvent":
-            _read_action(event, line, pieces)
-        case "ObservationEvent":
-            _read_observation(event, pieces)
-        case "UserRejectObservation":  # by a user or a hook
-            reason = get_field(event, "rejection_reason", str)
-            parts = [reason] if reason else []
-            pieces.add_tool_result(require_name(event, "tool_call_id"), parts, is_error=True)
-        case "AgentErrorEvent":  # of a call that could not be made
-            error = require_field(event, "error", str)
-            pieces.add_tool_result(require_name(event, "tool_call_id"), [error], is_error=True)
-        case "CondensationSummaryEvent":  # a summary with nothing before it
-            pieces.add_summary(require_field(event, "summary", str))
-        case _:
-            return None
-    return pieces
-
-
-def _read_message(event: JsonDict, line: SourceLine, pieces: EntryBlocks) -> None:
+def _read_message(entry: EntrySteps, event: JsonDict) -> None:
     """Read a message of the user, of the model, or of the program."""
     said = require_field(event, "llm_message", dict)
     role = require_field(said, "role", str, "llm_message.")
     if role == "assistant":
-        _read_thoughts(said, line, pieces)
+        _read_thoughts(entry, said)
         kind = BlockKind.ASSISTANT
     elif role == "user" and event.get("source") == "user":
         kind = BlockKind.USER
     else:
         kind = BlockKind.DEVELOPER  # the program's own text, in any role
-    pieces.add_parts(kind, read_content(said.get("content"), _read_images))
+    entry.add_parts(kind, read_content(said.get("content"), _read_images))
     more = read_content(event.get("extended_content"), _read_images, "extended_content")
-    pieces.add_parts(BlockKind.DEVELOPER, more)
+    entry.add_parts(BlockKind.DEVELOPER, more)
 
 
-def _read_action(event: JsonDict, line: SourceLine, pieces: EntryBlocks) -> None:
-    _read_thoughts(event, line, pieces)
+def _read_action(entry: EntrySteps, event: JsonDict) -> None:
+    _read_thoughts(entry, event)
     said = read_content(event.get("thought"), _read_images, "thought")
-    pieces.add_parts(BlockKind.ASSISTANT, said)
+    entry.add_parts(BlockKind.ASSISTANT, said)
     owner = require_field(event, "tool_call", dict)
     if isinstance(owner.get("function"), dict):
         owner = owner["function"]
@@ -268,10 +232,10 @@ def _read_action(event: JsonDict, line: SourceLine, pieces: EntryBlocks) -> None
         name=require_field(event, "tool_name", str),
         arguments=require_field(owner, "arguments", str, "tool_call."),
     )
-    pieces.add(call)
+    entry.blocks.append(call)
 
 
-def _read_observation(event: JsonDict, pieces: EntryBlocks) -> None:
+def _read_observation(entry: EntrySteps, event: JsonDict) -> None:
     said = require_field(event, "observation", dict)
     about = said.get("metadata")
     metadata = about if isinstance(about, dict) else {}
@@ -285,18 +249,32 @@ def _read_observation(event: JsonDict, pieces: EntryBlocks) -> None:
         parts.append(picture)
     parts += _read_part(event, "extended_content")
     is_error = bool(said.get("error") or said.get("is_error"))
-    pieces.add_tool_result(require_name(event, "tool_call_id"), parts, is_error=is_error)
+    entry.add_tool_result(require_name(event, "tool_call_id"), parts, is_error=is_error)
 
 
-def _read_thoughts(owner: JsonDict, line: SourceLine, pieces: EntryBlocks) -> None:
+def _read_rejection(entry: EntrySteps, event: JsonDict) -> None:
+    """Read the rejection of a call by a user or a hook."""
+    reason = get_field(event, "rejection_reason", str)
+    parts = [reason] if reason else []
+    entry.add_tool_result(require_name(event, "tool_call_id"), parts, is_error=True)
+
+
+def _read_error(entry: EntrySteps, event: JsonDict) -> None:
+    """Read the error of a call that could not be made."""
+    error = require_field(event, "error", str)
+    entry.add_tool_result(require_name(event, "tool_call_id"), [error], is_error=True)
+
+
+def _read_thoughts(entry: EntrySteps, owner: JsonDict) -> None:
     signed = get_field(owner, "thinking_blocks", list) or []
     plain = get_field(owner, "reasoning_content", str) or ""
     if not any(isinstance(item, dict) and item.get("thinking") == plain for item in signed):
-        pieces.add_text(BlockKind.THINKING, plain)
+        entry.add_text(BlockKind.THINKING, plain)
     for item in signed:
-        pieces.add(make_thinking_block(require_object(item, "thinking_blocks: "), line))
+        thought = require_object(item, "thinking_blocks: ")
+        entry.blocks.append(make_thinking_block(thought, entry.line))
     if item := get_field(owner, "responses_reasoning_item", dict):
-        pieces.add(_read_reasoning(item, line))
+        entry.blocks.append(_read_reasoning(item, entry.line))
 
 
 def _read_reasoning(item: JsonDict, line: SourceLine) -> Block:
@@ -323,3 +301,17 @@ def _read_images(item: Any) -> list[ContentPart] | None:
             return read_image_addresses(addresses, "image_urls")
         case _:
             return None
+
+
+_CONTENT_READERS: dict[str, Callable[[EntrySteps, JsonDict], None]] = {
+    "MessageEvent": _read_message,
+    "ActionEvent": _read_action,
+    "ObservationEvent": _read_observation,
+    "UserRejectObservation": _read_rejection,
+    "AgentErrorEvent": _read_error,
+    # A summary with nothing before it.
+    "CondensationSummaryEvent": lambda entry, event: entry.add_summary(
+        require_field(event, "summary", str)
+    ),
+}
+"""The readers of events with content, by kind."""

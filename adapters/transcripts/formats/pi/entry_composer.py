@@ -21,8 +21,8 @@ from .....domain.blocks import (
 )
 from .....domain.messages import Role
 from .....domain.session_events import ModelCalled
+from .....projections.rendering import sendable
 from ..fields import JsonDict
-from ..media_text import bytes_to_base64
 from ..outgoing import (
     OutgoingCompaction,
     OutgoingMessage,
@@ -180,7 +180,7 @@ class EntryComposer:
 
     def _compose_media(self, media: Media) -> JsonDict:
         if media.type == "image" and media.data:
-            data = bytes_to_base64(media.data)
+            data = sendable.encode_base64(media)
             return {"type": "image", "data": data, "mimeType": media.mime}
         self.outgoing.count_loss("documents" if media.type == "document" else "addresses of images")
         return _make_text(f"[{media.type}: {media.name or media.url or media.mime}]")

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from .....domain.blocks import AnyBlock, Block, BlockKind, Media, ToolCall, ToolResult
-from ..entry_steps import ContentPart, image_from_data, make_result_content
+from ..content import ContentPart, image_from_data, make_result_content
 from ..fields import JsonDict, MalformedError, get_field, require_field, require_type
 from ..json_lines import SourceLine
 from .entries import read_native

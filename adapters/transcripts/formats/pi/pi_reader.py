@@ -1,26 +1,20 @@
 """Recognizes sessions of pi and of oh-my-pi, and converts their lines to steps."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterable
 from typing import Any
 
-from .....domain.blocks import BlockKind, Origin
-from ..entry_steps import make_line_problem
+from .....domain.blocks import BlockKind
+from ..entry_steps import EntrySteps, read_entry
 from ..fields import JsonDict, MalformedError, find_text, get_field, json_name, require_field
-from ..json_lines import NestedTooDeeplyError, SourceLine
+from ..json_lines import SourceLine
 from ..source import TranscriptSource
 from ..steps import (
-    Append,
-    EntryEnd,
     ImportStep,
     RawEntry,
     ReportedCall,
     RequestParameters,
     Rewind,
     SessionStart,
-    SkippedEntry,
-    SourceProblem,
-    UnknownEntry,
 )
 from .branch_tree import BranchNode, BranchTree, SessionBranch, read_compaction_entry
 from .entries import (
@@ -44,14 +38,6 @@ _ENTRY_ROLES = {"custom_message": "custom", "branch_summary": "branchSummary"}
 """Entries that are messages themselves."""
 
 
-@dataclass(frozen=True, slots=True)
-class _PlacedEntry:
-    entry: JsonDict
-    kind: str
-    node: BranchNode
-    line: SourceLine
-
-
 class PiTranscriptReader:
     def __init__(self, name: str, key: str, header: JsonDict) -> None:
         self.name = name
@@ -62,148 +48,120 @@ class PiTranscriptReader:
         self.places: list[BranchNode | None] = []
         """Entries by place in the file, which identifies the entries of a list."""
         self.current: SessionBranch | None = None
-        self.outcome = ""
 
-    def read(self, line: SourceLine) -> Iterator[ImportStep]:
-        self.outcome = "imported"
+    def read(self, line: SourceLine) -> Iterable[ImportStep]:
+        entry = EntrySteps(self.name, line, line.number, line.value, refused_key=line.digest)
         if line.problem:
-            self.outcome = "error"
-            yield from self._enter_branch(self.current or self.tree.home)
-            yield make_line_problem(line, line.problem)
-        else:
-            try:
-                yield from list(self._read(line))
-            except (MalformedError, NestedTooDeeplyError) as error:
-                self.outcome = "error"
-                branch, self.current = self.current or self.tree.home, None
-                yield from self._enter_branch(branch)
-                yield SourceProblem(line.number, str(error), line.digest, line.text)
-        yield EntryEnd(self.outcome, line.end)
+            self._enter_branch(entry, self.current or self.tree.home)
+            return entry.refuse(line.problem)
+        return read_entry(entry, self._read)
 
     def close(self, *, final: bool = False) -> list[ImportStep]:  # noqa: ARG002 - nothing waits
         """Return no steps: nothing is held back until the end."""
         return []
 
-    def _read(self, line: SourceLine) -> Iterator[ImportStep]:
-        entry = line.value
-        if isinstance(entry, dict) and entry.get("type") == "title":
-            yield from self._read_title_slot(entry, line)
+    def _read(self, entry: EntrySteps) -> None:
+        try:
+            self._read_line(entry, entry.line)
+        except MalformedError:
+            entry.steps.clear()
+            branch, self.current = self.current or self.tree.home, None
+            self._enter_branch(entry, branch)
+            raise
+
+    def _read_line(self, entry: EntrySteps, line: SourceLine) -> None:
+        item = entry.value
+        if isinstance(item, dict) and item.get("type") == "title":
+            # The line before the header, which is rewritten when the title changes.
+            self._set_title(entry, get_field(item, "title", str))
+            self._enter_branch(entry, self.tree.home)
+            entry.add(RawEntry("title", "title", line.text, line=line.number))
             return
         self.places.append(None)
-        if not isinstance(entry, dict):
-            raise MalformedError(f"expected an object, got {json_name(entry)}")
-        kind = require_field(entry, "type", str)
+        if not isinstance(item, dict):
+            raise MalformedError(f"expected an object, got {json_name(item)}")
+        kind = require_field(item, "type", str)
         if kind == "session":
-            yield from self._enter_branch(self.tree.home)
-            yield RawEntry(f"header:{line.digest}", kind, line.text, line=line.number)
+            self._enter_branch(entry, self.tree.home)
+            entry.add(RawEntry(f"header:{line.digest}", kind, line.text, line=line.number))
             return
         digest = hash(line.raw)
-        id = self._entry_id(entry, line)
+        id = self._entry_id(item, line)
         if known := self.tree.nodes.get(id):
-            yield from self._repeat_entry(known, kind, digest)
+            if known.line_hash != digest:
+                raise MalformedError(f"id: another entry has the id {known.id}")
+            entry.skip(kind, "repeated id")
             return
-        parent, complaint = self._find_parent(entry)
+        parent, complaint = self._find_parent(item)
         node = self.places[-1] = self.tree.add(id, parent, digest)
         if complaint:
-            yield SourceProblem(line.number, complaint)
+            entry.add_problem(complaint)
         if kind in PI_TITLE_FIELDS:
-            yield from self._set_title(get_field(entry, PI_TITLE_FIELDS[kind], str))
-        yield from self._enter_branch(node.branch)
-        yield from self._read_entry(_PlacedEntry(entry, kind, node, line))
+            self._set_title(entry, get_field(item, PI_TITLE_FIELDS[kind], str))
+        self._enter_branch(entry, node.branch)
+        named, time = item.get("id"), item.get("timestamp")
+        entry.key, entry.id = id, named if isinstance(named, str) else None
+        entry.time = time if isinstance(time, str) else None
+        self._read_item(entry, node, item, kind)
 
-    def _read_entry(self, at: _PlacedEntry) -> Iterator[ImportStep]:
-        match at.kind:
+    def _read_item(self, entry: EntrySteps, node: BranchNode, item: JsonDict, kind: str) -> None:
+        match kind:
             case "message":
-                message = require_field(at.entry, "message", dict)
+                message = require_field(item, "message", dict)
                 role = require_field(message, "role", str, "message.")
-                yield from self._read_message(replace(at, kind=f"message/{role}"), role, message)
+                self._read_message(entry, node, f"message/{role}", role, message)
             case "custom_message" | "branch_summary":
-                yield from self._read_message(at, _ENTRY_ROLES[at.kind], at.entry)
+                self._read_message(entry, node, kind, _ENTRY_ROLES[kind], item)
             case "compaction":
-                found = read_compaction_entry(at.entry, at.node, self.tree, self.places)
-                yield self._keep_raw(at)
-                yield found
+                found = read_compaction_entry(item, node, self.tree, self.places)
+                _keep(entry, node, kind)
+                entry.add(found)
             case "custom":
-                of = get_field(at.entry, "customType", str)
-                yield self._keep_raw(replace(at, kind=f"custom/{of}") if of else at)
-            case _ if at.kind in RAW_ENTRY_TYPES or at.kind in PI_TITLE_FIELDS:
-                yield from _read_effects(at)
-                yield self._keep_raw(at)
+                of = get_field(item, "customType", str)
+                _keep(entry, node, f"custom/{of}" if of else kind)
+            case _ if kind in RAW_ENTRY_TYPES or kind in PI_TITLE_FIELDS:
+                _read_effects(entry, kind, item)
+                _keep(entry, node, kind)
             case _:
-                yield self._keep_unknown(at)
+                _keep(entry, node, kind, is_unknown=True)
 
-    def _read_message(self, at: _PlacedEntry, role: str, message: JsonDict) -> Iterator[ImportStep]:
+    def _read_message(
+        self, entry: EntrySteps, node: BranchNode, kind: str, role: str, message: JsonDict
+    ) -> None:
         user_kind = BlockKind.USER
         if role == "user":
-            branch = at.node.branch
-            if message.get("attribution") == "agent" and branch.has_content:
+            if message.get("attribution") == "agent" and node.branch.has_content:
                 user_kind = BlockKind.DEVELOPER
-            branch.has_content = True
-        if role not in _ROLES:
-            yield self._keep_unknown(at)
+            node.branch.has_content = True
+        is_inner = message is not entry.value
+        if role not in _ROLES or (is_inner and message.get("excludeFromContext") is True):
+            _keep(entry, node, kind, is_unknown=role not in _ROLES)
             return
-        if message.get("excludeFromContext") is True and message is not at.entry:
-            yield self._keep_raw(at)
-            return
-        content = EntryContent(at.entry, is_message=message is not at.entry)
-        content.read(role, user_kind, at.line, at.node.id)
-        yield from self._append_content(content, at, digest_message({**message, "role": role}))
+        content = EntryContent(entry.value, is_message=is_inner)
+        content.read(role, user_kind, entry.line, node.id)
+        _report_problems(entry, content)
+        if content.blocks:
+            node.stored_node = node.message_node = node
+            node.message_hash = digest_message({**message, "role": role})
+            entry.blocks = content.blocks
+            several = len(content.blocks) > 1 or kind == "message/assistant"
+            entry.append(kind, node.id if several else None)
+        elif not content.problems:
+            _keep(entry, node, kind)
         if role == "assistant":
-            yield from self._report_call(message, at)
-
-    def _append_content(
-        self, content: EntryContent, at: _PlacedEntry, message_hash: int
-    ) -> Iterator[ImportStep]:
-        """Append the blocks of an entry; an entry without blocks is kept raw."""
-        line, node = at.line, at.node
-        for number, (problem, item) in enumerate(content.problems):
-            self.outcome = "error"
-            if number == 0 and not content.blocks:
-                yield SourceProblem(line.number, problem, line.digest, line.text)
+            try:
+                time = get_field(entry.value, "timestamp", str)
+                fields = read_call_fields(message, node.id, time)
+            except MalformedError as error:
+                entry.add_problem(str(error))
             else:
-                key, raw = f"{line.digest}:refused:{number}", line.to_json(item)
-                yield SourceProblem(line.number, problem, key, raw, is_part=True)
-        if not content.blocks:
-            if not content.problems:
-                yield self._keep_raw(at)
-            return
-        origin = _make_origin(self.name, at.entry, line)
-        node.stored_node = node.message_node = node
-        node.message_hash = message_hash
-        several = len(content.blocks) > 1 or at.kind == "message/assistant"
-        shared = {"message_id": node.id} if several else {}
-        for index, block in enumerate(content.blocks):
-            placed = block.model_copy(update={"origin": origin, **shared})
-            yield Append(f"{node.id}:{index}", placed, node.id)
+                entry.add(ReportedCall(f"{node.id}:call", fields, first_answer_id=node.id))
 
-    def _report_call(self, message: JsonDict, at: _PlacedEntry) -> Iterator[ImportStep]:
-        id = at.node.id
-        try:
-            fields = read_call_fields(message, id, get_field(at.entry, "timestamp", str))
-        except MalformedError as error:
-            self.outcome = "error"
-            yield SourceProblem(at.line.number, str(error))
-        else:
-            yield ReportedCall(f"{id}:call", fields, first_answer_id=id)
-
-    def _read_title_slot(self, entry: JsonDict, line: SourceLine) -> Iterator[ImportStep]:
-        """Read the line before the header, which is rewritten when the title changes."""
-        if title := get_field(entry, "title", str):
-            yield from self._set_title(title)
-        yield from self._enter_branch(self.tree.home)
-        yield RawEntry("title", "title", line.text, line=line.number)
-
-    def _set_title(self, title: str | None) -> Iterator[ImportStep]:
+    def _set_title(self, entry: EntrySteps, title: str | None) -> None:
         if title and title != self.tree.home.begin.title:
             self.tree.set_title(title)
             self.current = None
-            yield from self._enter_branch(self.tree.home)
-
-    def _repeat_entry(self, known: BranchNode, kind: str, digest: int) -> Iterator[ImportStep]:
-        if known.line_hash != digest:
-            raise MalformedError(f"id: another entry has the id {known.id}")
-        self.outcome = "skipped"
-        yield SkippedEntry(kind, "repeated id")
+            self._enter_branch(entry, self.tree.home)
 
     def _entry_id(self, entry: JsonDict, line: SourceLine) -> str:
         """Return the entry's own id, or else one made of its place and content."""
@@ -225,43 +183,40 @@ class PiTranscriptReader:
             return found, None
         return self.tree.newest, f"parentId: no entry {named} stands before this one"
 
-    def _keep_raw(self, at: _PlacedEntry) -> RawEntry:
-        at.node.stored_node = at.node
-        return RawEntry(f"{at.node.id}:aside", at.kind, at.line.text, at.node.id, at.line.number)
-
-    def _keep_unknown(self, at: _PlacedEntry) -> UnknownEntry:
-        at.node.stored_node, self.outcome = at.node, "unknown"
-        return UnknownEntry(
-            f"{at.node.id}:aside", at.kind, at.line.text, at.line.number, at.node.id
-        )
-
-    def _enter_branch(self, branch: SessionBranch) -> Iterator[ImportStep]:
+    def _enter_branch(self, entry: EntrySteps, branch: SessionBranch) -> None:
         if self.current is not branch:
             self.current = branch
-            yield branch.begin
+            entry.add(branch.begin)
 
 
-def _read_effects(at: _PlacedEntry) -> Iterator[ImportStep]:
-    """Yield what an entry that is kept raw changes in the session."""
-    match at.kind:
+def _keep(entry: EntrySteps, node: BranchNode, kind: str, *, is_unknown: bool = False) -> None:
+    """Keep an entry raw, by the id of its node."""
+    node.stored_node = node
+    key = f"{node.id}:aside"
+    entry.add(RawEntry(key, kind, entry.raw, node.id, entry.number, is_unknown))
+
+
+def _report_problems(entry: EntrySteps, content: EntryContent) -> None:
+    """Report what could not be read; the first report holds the whole entry, if no block does."""
+    line = entry.line
+    for number, (problem, item) in enumerate(content.problems):
+        if number == 0 and not content.blocks:
+            entry.add_problem(problem, line.text, line.digest)
+        else:
+            entry.add_problem(problem, line.to_json(item), f"{line.digest}:refused:{number}")
+
+
+def _read_effects(entry: EntrySteps, kind: str, item: JsonDict) -> None:
+    """Record what an entry that is kept raw changes in the session."""
+    match kind:
         case "model_change":
-            if model := read_model_change(at.entry):
-                yield RequestParameters(f"{at.node.id}:asked", settings={"model": model})
+            if model := read_model_change(item):
+                entry.add(RequestParameters(f"{entry.key}:asked", settings={"model": model}))
         case "session_init":
-            prompt = read_system_prompt(at.entry)
-            yield RequestParameters(f"{at.node.id}:asked", system_prompt=prompt)
+            prompt = read_system_prompt(item)
+            entry.add(RequestParameters(f"{entry.key}:asked", system_prompt=prompt))
         case "reset_boundary":
-            yield Rewind(f"{at.node.id}:rewind", None)
-
-
-def _make_origin(name: str, entry: JsonDict, line: SourceLine) -> Origin:
-    id, time = entry.get("id"), entry.get("timestamp")
-    return Origin(
-        format=name,
-        id=id if isinstance(id, str) else None,
-        time=time if isinstance(time, str) else None,
-        line=line.number,
-    )
+            entry.add(Rewind(f"{entry.key}:rewind", None))
 
 
 PI = "pi"
