@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple, Protocol
 
-from .blocks import AnyBlock, Block, BlockKind, Media, Text, ToolCall
+from .blocks import AnyBlock, Block, BlockKind, Media, Text, ToolCall, ToolResult
 
 CHARS_PER_TOKEN = 4
 IMAGE_CHARS = 1_200
@@ -22,25 +22,21 @@ def estimate_text(text: str) -> int:
     return -(-len(text) // CHARS_PER_TOKEN)
 
 
+def count_bytes(text: str) -> int:
+    """Return the bytes of a text in UTF-8; a lone surrogate counts as a character."""
+    return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
+
+
 def count_characters(block: AnyBlock) -> int:
     """Return the characters (code points) that a model reads of a block."""
-    if isinstance(block, Block):
-        return len(block.text) + _count_media(block.media)
-    if isinstance(block, ToolCall):
+    # Exact types, because pydantic makes `isinstance` slow wherever the answer is no.
+    if type(block) is Block:
+        return len(block.text) + (IMAGE_CHARS if block.media else 0)
+    if type(block) is ToolCall:
         return len(block.name) + len(block.arguments)
-    if isinstance(block.content, str):
+    if type(block) is ToolResult and isinstance(block.content, str):
         return len(block.content)
-    return sum(_count_part(part) for part in block.content)
-
-
-def _count_part(part: object) -> int:
-    if isinstance(part, Text):
-        return len(part.text)
-    return _count_media(part) if isinstance(part, Media) else 0
-
-
-def _count_media(media: Media | None) -> int:
-    return IMAGE_CHARS if media is not None else 0
+    return sum([len(p) if isinstance(p, str) else IMAGE_CHARS for p in iter_pieces(block)])
 
 
 ReadablePiece = str | Media

@@ -19,7 +19,6 @@ from types import FunctionType
 from typing import Any
 
 from ...domain.blocks import AnyBlock
-from ...domain.counting.estimators import ESTIMATORS
 from ...domain.counting.images import count_media_tokens, find_image_rule
 from ...domain.errors import InvalidSettingError, NotFoundError
 from ...domain.token_estimate import CharacterEstimate, TokenCounter, iter_pieces
@@ -150,7 +149,5 @@ def get_counter(name: str, model: str | None = None) -> TokenCounter:
     if name in VOCABULARIES:
         load_encoding(name)  # report a missing vocabulary now, not at the first block
         return TiktokenCounter(name, model)
-    if name in ESTIMATORS:
-        return ESTIMATORS[name]
-    known = ", ".join((CharacterEstimate.name, *VOCABULARIES, *ESTIMATORS))
+    known = ", ".join((CharacterEstimate.name, *VOCABULARIES))
     raise InvalidSettingError(f"there is no counter {name!r}; there are {known}")

@@ -6,14 +6,23 @@ from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any, ClassVar, NamedTuple
 
-from .. import kdcube_timeline
 from ..blocks import PROMPT_KINDS, AnyBlock, BlockKind
 from ..compaction_events import Trigger
 from ..errors import NothingToCompactError
 from ..item import WindowItem
 from ..messages import find_message_start
 from ..settings import setting
-from ..summaries.kdcube_template import KdcubeTemplate
+from ..summaries.kdcube_template import (
+    CALL_TYPE,
+    COMPLETION_TYPE,
+    HEADER_TYPE,
+    PROMPT_TYPE,
+    RESULT_TYPE,
+    SUMMARY_TYPE,
+    KdcubeTemplate,
+    is_turn_start,
+    read_entry,
+)
 from ..window import OnFailure, Plan, Window, find_budget_index
 from .policy import check_settings, make_setting_error, share_setting
 
@@ -210,10 +219,10 @@ class RollingTimeline:
         """Check whether a cut may be at the block: it begins a turn or is a message."""
         if block.origin is None:
             return block.kind in _MESSAGES
-        kind = kdcube_timeline.find_type(block)
-        if kind in {kdcube_timeline.RESULT_TYPE, kdcube_timeline.SUMMARY_TYPE}:
+        entry = read_entry(block)
+        if entry.type in {RESULT_TYPE, SUMMARY_TYPE}:
             return False
-        return kind in _MESSAGE_TYPES or self.is_speaker(kdcube_timeline.find_author(block))
+        return entry.type in _MESSAGE_TYPES or self.is_speaker(entry.author)
 
     def is_speaker(self, author: str) -> bool:
         return author in {"user", "assistant"}
@@ -221,7 +230,7 @@ class RollingTimeline:
     def _find_turn_start(self, items: Sequence[WindowItem], at: int) -> int | None:
         """Return where the turn of the item began; None if the item begins it, or nothing does."""
         turn = items[at].turn
-        if turn == 0 or kdcube_timeline.is_turn_start(items[at].block):
+        if turn == 0 or is_turn_start(items[at].block):
             return None
         begins = self.find_beginning(items, turn, at)
         return None if begins == at else begins
@@ -234,9 +243,4 @@ class RollingTimeline:
 _RESULT = BlockKind.TOOL_RESULT
 _TURN = attrgetter("turn")
 _MESSAGES = PROMPT_KINDS | {BlockKind.ASSISTANT, BlockKind.TOOL_CALL}
-_MESSAGE_TYPES = {
-    kdcube_timeline.PROMPT_TYPE,
-    kdcube_timeline.COMPLETION_TYPE,
-    kdcube_timeline.CALL_TYPE,
-    kdcube_timeline.HEADER_TYPE,
-}
+_MESSAGE_TYPES = {PROMPT_TYPE, COMPLETION_TYPE, CALL_TYPE, HEADER_TYPE}

@@ -1,30 +1,136 @@
-"""Writes kdcube's summaries: one of the history, one of a split turn's beginning, file lists."""
+"""Reads blocks as entries of kdcube's timeline, and writes kdcube's summaries of them."""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from json.encoder import encode_basestring_ascii
+from typing import Any, NamedTuple
 
 from pydantic import JsonValue
 
-from .. import kdcube_timeline
-from ..blocks import ToolCall
+from ..blocks import PROMPT_KINDS, AnyBlock, Block, BlockKind, ToolCall
 from ..digest import read_arguments
 from ..item import WindowItem
 from .summarizer import Material, SummaryPart, SummaryRequest
 from .templates import NO_HISTORY_TEXT, TURN_SECTIONS, append_files, append_turn, make_requests
 
 TURN_HEADING = "Turn Context (split turn)"
+SUMMARY_TYPE, HEADER_TYPE, PROMPT_TYPE = "conv.range.summary", "turn.header", "user.prompt"
+CALL_TYPE, RESULT_TYPE, COMPLETION_TYPE = (
+    "react.tool.call",
+    "react.tool.result",
+    "assistant.completion",
+)
 
+_FORMAT = "kdcube"
+"""The format of blocks whose origin keeps their entry of the timeline."""
+_TYPE_BY_KIND = {
+    BlockKind.USER: PROMPT_TYPE,
+    BlockKind.IMAGE: "user.attachment",
+    BlockKind.DOCUMENT: "user.attachment",
+    BlockKind.ASSISTANT: COMPLETION_TYPE,
+    BlockKind.THINKING: "react.thinking",
+    BlockKind.TOOL_CALL: CALL_TYPE,
+    BlockKind.TOOL_RESULT: RESULT_TYPE,
+    BlockKind.ARTIFACT: "react.artifact",
+    BlockKind.NOTE: "react.note",
+    BlockKind.DEVELOPER: "system.message",
+}
+_AUTHOR_BY_KIND = {BlockKind.ASSISTANT: "assistant", BlockKind.DEVELOPER: "system"} | dict.fromkeys(
+    PROMPT_KINDS, "user"
+)
 _LABELS = {
-    kdcube_timeline.PROMPT_TYPE: "User",
+    PROMPT_TYPE: "User",
     "react.note": "Internal Note",
-    kdcube_timeline.COMPLETION_TYPE: "Assistant",
-    kdcube_timeline.CALL_TYPE: "Assistant tool calls",
-    kdcube_timeline.RESULT_TYPE: "Tool result",
+    COMPLETION_TYPE: "Assistant",
+    CALL_TYPE: "Assistant tool calls",
+    RESULT_TYPE: "Tool result",
 }
 _PATH_ARGUMENTS = ("path", "paths", "filepath", "file", "files")
 _READ_TOOLS = frozenset({"read"})
 _WRITE_TOOLS = frozenset({"write", "patch", "apply_patch", "edit"})
+
+
+class TimelineEntry(NamedTuple):
+    """What the timeline says of a block besides its text."""
+
+    type: str
+    author: str
+    """In lower case; empty if unknown."""
+    is_hidden: bool
+    replacement: str
+    """The text that a hidden block shows in its place; empty if it shows nothing."""
+    known: Mapping[str, Any]
+    """The entry that the block was imported from; empty if it was not imported."""
+
+
+def read_entry(block: AnyBlock) -> TimelineEntry:
+    """Return a block's entry, or what its kind says if it was not imported."""
+    known, kind = _parse_entry(block), block.kind
+    author = known.get("author") or known.get("role") if known else _AUTHOR_BY_KIND.get(kind)
+    meta = known.get("meta")
+    meta = meta if isinstance(meta, dict) else {}
+    return TimelineEntry(
+        type=str(known.get("type") or _TYPE_BY_KIND[kind]),
+        author=str(author or "").strip().lower(),
+        is_hidden=bool(known.get("hidden") or meta.get("hidden")),
+        replacement=str(known.get("replacement_text") or meta.get("replacement_text") or ""),
+        known=known,
+    )
+
+
+def _parse_entry(block: AnyBlock) -> dict[str, Any]:
+    origin = block.origin
+    if origin is None or origin.format != _FORMAT or origin.entry is None:
+        return {}
+    try:
+        known = json.loads(origin.entry)
+    except (ValueError, RecursionError):
+        return {}  # an import may keep any text here
+    return known if isinstance(known, dict) else {}
+
+
+def find_turn(item: WindowItem, known: Mapping[str, Any]) -> str:
+    return str(known.get("turn_id") or (f"turn_{item.turn}" if item.turn else ""))
+
+
+def render_shown_text(block: AnyBlock) -> str:
+    """Return what a reader sees: the replacement text if the block is hidden, or else its text.
+
+    The text of a tool call is the whole request in the timeline's JSON.
+    """
+    if block.origin is not None:
+        entry = read_entry(block)
+        if entry.is_hidden and entry.replacement.strip():
+            return entry.replacement
+    if not isinstance(block, ToolCall):
+        return block.text
+    name, call = encode_basestring_ascii(block.name), encode_basestring_ascii(block.tool_call_id)
+    return (
+        f'{{"tool_id": {name}, "tool_call_id": {call}'
+        f', "params": {_escape_to_ascii(block.arguments)}}}'
+    )
+
+
+def _escape_to_ascii(arguments: str) -> str:
+    if arguments.isascii():
+        return arguments
+    try:
+        return json.dumps(json.loads(arguments))
+    except (ValueError, RecursionError):  # arguments that are not JSON stay as the model wrote them
+        return encode_basestring_ascii(arguments)
+
+
+def is_summary_entry(block: AnyBlock) -> bool:
+    return block.origin is not None and read_entry(block).type == SUMMARY_TYPE
+
+
+def is_turn_start(block: AnyBlock) -> bool:
+    """Check whether the block is a turn's header or a user's message."""
+    if block.origin is None:
+        return block.kind in PROMPT_KINDS
+    entry = read_entry(block)
+    return entry.type in {HEADER_TYPE, PROMPT_TYPE} or entry.author == "user"
 
 
 @dataclass(frozen=True)
@@ -74,7 +180,7 @@ class KdcubeTemplate:
         history: list[WindowItem] = []
         turn: list[WindowItem] = []
         for item in material.removed_items:
-            if kdcube_timeline.is_summary_entry(item.block):
+            if is_summary_entry(item.block):
                 continue
             is_turn = item.position >= self.turn_start and item.position in material.prefix
             (turn if is_turn else history).append(item)
@@ -110,20 +216,31 @@ def _iter_paths(arguments: JsonValue) -> Iterator[str]:
 
 
 def _render_item(item: WindowItem) -> str:
-    block, is_hidden = item.block, kdcube_timeline.is_hidden_entry(item.block)
-    if isinstance(block, ToolCall) and not is_hidden:
+    block, entry = item.block, read_entry(item.block)
+    if isinstance(block, ToolCall) and not entry.is_hidden:
         arguments = ", ".join(
             f"{name}={json.dumps(value, ensure_ascii=False)}"
             for name, value in read_arguments(block).items()
         )
-        return f"[{_LABELS[kdcube_timeline.CALL_TYPE]}]: {block.name}({arguments})"
-    text = (kdcube_timeline.find_replacement(block) if is_hidden else block.text).strip()
-    label = _LABELS.get(kdcube_timeline.find_type(block))
+        return f"[{_LABELS[CALL_TYPE]}]: {block.name}({arguments})"
+    text = (entry.replacement if entry.is_hidden else block.text).strip()
+    label = _LABELS.get(entry.type)
     if label is None:
-        return f"[Block] {_write_header(item)}\n{text}"
-    return f"[{label}]: {text or f'({_write_header(item)})'}"
+        return f"[Block] {_write_header(item, entry)}\n{text}"
+    return f"[{label}]: {text or f'({_write_header(item, entry)})'}"
 
 
-def _write_header(item: WindowItem) -> str:
-    known = kdcube_timeline.describe_entry(item)
-    return " | ".join(f"{name}={value}" for name, value in known.items() if value)
+def _write_header(item: WindowItem, entry: TimelineEntry) -> str:
+    """Return what the timeline says of a block besides its text."""
+    block, known = item.block, entry.known
+    header = {
+        "type": entry.type,
+        "author": entry.author,
+        "hidden": "true" if entry.is_hidden else "",
+        "turn": find_turn(item, known),
+        "ts": known.get("ts") or (block.origin.time if block.origin else None),
+        "path": known.get("path"),
+        "mime": known.get("mime"),
+        "call_id": known.get("call_id") if isinstance(block, Block) else block.tool_call_id,
+    }
+    return " | ".join(f"{name}={value}" for name, value in header.items() if value)

@@ -28,14 +28,12 @@ from cutbank.adapters.settings.settings import Settings
 from cutbank.domain.blocks import AnyBlock, BlockKind
 from cutbank.domain.compaction_events import Trigger
 from cutbank.domain.context_limit import DEFAULT_LIMIT
-from cutbank.domain.counting.estimators import ESTIMATORS
 from cutbank.domain.errors import SummarizerFailedError
 from cutbank.domain.hooks import CompactionEvent, CompactionEventKind
 from cutbank.domain.policies.preserve_zone import PreserveZone
 from cutbank.domain.policies.reference.claude_sdk import GoatAsShipped
 from cutbank.domain.summaries.summarizer import Draft, Material, SummaryPart
 from cutbank.domain.summaries.templates import ClaudeSdkTemplate
-from cutbank.domain.token_estimate import CharacterEstimate
 from cutbank.domain.window import Window
 from cutbank.projections.history_view import HistoryView
 
@@ -235,8 +233,6 @@ def test_another_counter_gives_another_split() -> None:
         return POLICY.find_split(Window(items=items, after=len(items), limit=2_000))
 
     assert split("cl100k_base") < split("chars/4")
-    assert split("goat") != split("cl100k_base")
-    assert {CharacterEstimate.name, *ESTIMATORS} >= {"chars/4", "goat"}
 
 
 @pytest.mark.claim("S4.46")

@@ -17,13 +17,12 @@ from cutbank import (
     ToolResult,
     WindowItem,
 )
-from cutbank.domain import kdcube_timeline
 from cutbank.domain.blocks import AnyBlock, BlockKind, Origin
 from cutbank.domain.compaction_events import Trigger
 from cutbank.domain.errors import SummarizerFailedError
 from cutbank.domain.policies.reference.kdcube import KdcubeAsShipped
 from cutbank.domain.policies.rolling_timeline import RollingTimeline
-from cutbank.domain.summaries.kdcube_template import TURN_HEADING
+from cutbank.domain.summaries.kdcube_template import TURN_HEADING, is_turn_start
 from cutbank.domain.summaries.summarizer import SummaryPart
 from cutbank.domain.window import Window
 from cutbank.projections.rendering.catalog import render_view
@@ -107,7 +106,7 @@ TURN_STARTS: list[tuple[AnyBlock, bool]] = [
 @pytest.mark.claim("S0.15")
 def test_headers_and_prompts_open_a_turn() -> None:
     for block, opens in TURN_STARTS:
-        assert kdcube_timeline.is_turn_start(block) is opens, block
+        assert is_turn_start(block) is opens, block
 
 
 # Split turns

@@ -12,9 +12,8 @@ from cutbank import Block, Ranges, ScoredPruning, Trigger, Window, WindowItem
 from cutbank.adapters.runtime.compaction.event_sink import context_pruned
 from cutbank.adapters.settings.compaction_settings import ContextSettings
 from cutbank.domain.context_limit import Color, UsageLevel, Utilization, find_color
-from cutbank.domain.counting.estimators import escape_like_rust
 from cutbank.domain.cut_points import find_orphans
-from cutbank.domain.policies.reference.qbit import QbitAsShipped
+from cutbank.domain.policies.reference.qbit import QbitAsShipped, escape_like_rust
 
 PLAIN = ScoredPruning(reserved_system_tokens=0, reserved_response_tokens=0)
 talk = partial(make_window, tokens=100, limit=1_000, trigger=Trigger.THRESHOLD)

@@ -8,8 +8,8 @@ from every_policy import every_name
 
 from cutbank import NothingToCompactError, Policy, Trigger, Window, get_policy
 from cutbank.domain.policies.catalog import POLICIES
+from cutbank.domain.policies.contract import make_long_history
 from cutbank.domain.policies.policy import find_threshold, is_due, measure_threshold
-from cutbank.domain.policies.sample_windows import make_long_history
 
 
 def test_a_policy_fires_at_its_threshold_and_not_below() -> None:

@@ -11,11 +11,14 @@ from vector_files import FOLDERS, Vector, lines_of
 
 from cutbank import BlockKind, PreserveZone, Window, WindowItem, get_policy
 from cutbank.domain.blocks import PROMPT_KINDS
-from cutbank.domain.counting.estimators import GOAT_ESTIMATOR
 from cutbank.domain.policies.preserve_zone import PRUNED_CHARACTERS
-from cutbank.domain.policies.reference.claude_sdk import GoatAsShipped, step_back
+from cutbank.domain.policies.reference.claude_sdk import (
+    MESSAGE_TOKENS,
+    GoatAsShipped,
+    count_goat_tokens,
+    step_back,
+)
 
-GOAT = GOAT_ESTIMATOR
 CONFIGURED = ("threshold", "preserve_ratio", "preserve_recent", "max_output_tokens")
 CUT_OFF = "\n... [output truncated]"
 """What the original writes behind the beginning of a shortened result."""
@@ -53,9 +56,8 @@ class Case:
 
     def text_tokens(self) -> list[int]:
         """The size of each message, without the fixed tokens of each."""
-        texts = replace(GOAT, extra_tokens=0)
         return [
-            texts.count_message([item.block for item in self.window.items[first:end]])
+            count_goat_tokens(self.window.items[first:end]) - MESSAGE_TOKENS
             for first, end in pairwise(self.starts)
         ]
 
@@ -79,8 +81,7 @@ def case_of(vector: Vector) -> Case:
     starts = [index for index, item in enumerate(items) if item.position in first]
     starts.append(len(items))
     for begin, end in pairwise(starts):
-        tokens = GOAT.count_message([item.block for item in items[begin:end]])
-        items[begin] = replace(items[begin], tokens=tokens)
+        items[begin] = replace(items[begin], tokens=count_goat_tokens(items[begin:end]))
     window = Window(
         items=tuple(items),
         after=window.after,
@@ -129,7 +130,7 @@ def measure(case: Case, policy: PreserveZone) -> dict[str, Any]:
     assert preserved == config["preserve_budget"], case.name
     return {
         "text_tokens": case.text_tokens(),
-        "per_message_overhead": GOAT.extra_tokens,
+        "per_message_overhead": MESSAGE_TOKENS,
         "total_tokens": policy.count_message_tokens(window),
         "utilization": utilization,
         "is_overflow": used > window.limit,

@@ -6,7 +6,7 @@ from vector_files import FOLDERS, table_of
 
 from cutbank import ReserveHeadroom, Window, recognize_overflow
 from cutbank.domain.messages import group_messages
-from cutbank.domain.policies.reference.klaude_code import list_kept_messages
+from cutbank.domain.policies.reference.klaude_code import count_klaude_tokens, list_kept_messages
 from cutbank.domain.policies.reserve_headroom import Headroom
 
 TABLES = pytest.mark.parametrize("file", ["klaude_first_tables", "klaude_tables"])
@@ -35,7 +35,7 @@ def check_sizes(case: Case) -> None:
     names = ("message_block_ids", "message_roles", "message_tokens")
     rows = zip(*(case.expected[name] for name in names), strict=True)
     assert [
-        (case.session.ids(message.items), message.role.value, case.count_tokens(message.items))
+        (case.session.ids(message.items), message.role.value, count_klaude_tokens(message.items))
         for message in group_messages(case.whole)
     ] == [(ids, role, tokens) for ids, role, tokens in rows if role != "summary"], case.id
 

@@ -107,7 +107,7 @@ def test_settings_name_it_and_mistakes_in_them_are_named(install: Install, tmp_p
 BROKEN = [
     ("import nothing_of_that_name", "cannot be loaded: ModuleNotFoundError: No module named"),
     ("raise SystemExit(3)", "it cannot be loaded: SystemExit: 3"),
-    ("Policy = 5", "5 is no class"),
+    ("Policy = 5", "5 is not a @dataclass"),
     ("class Policy: pass", "Policy is not a @dataclass(frozen=True)"),
     (source("other", "mud"), "it calls itself 'other'; name its entry point so"),
     (source("broken", "Mud!"), "its alias is 'Mud!'"),

@@ -9,10 +9,9 @@ from vector_files import Vector, lines_of
 
 from cutbank import Material, Ranges, Window, WindowItem, get_policy
 from cutbank.domain.compaction_events import Digest
-from cutbank.domain.counting.estimators import KLAUDE_ESTIMATOR
 from cutbank.domain.digest import build_digest
 from cutbank.domain.messages import group_messages
-from cutbank.domain.policies.reference.klaude_code import KlaudeAsShipped
+from cutbank.domain.policies.reference.klaude_code import KlaudeAsShipped, count_klaude_tokens
 from cutbank.domain.policies.reserve_headroom import ReserveWalk
 from cutbank.domain.settlement import find_split_turn
 from cutbank.domain.summaries.klaude_template import KLAUDE_TEMPLATES, KlaudeTemplate
@@ -51,9 +50,6 @@ class Case:
         lasts = [self.session.position(names[-1]) for names in messages]
         return next((i for i, last in enumerate(lasts) if last >= position), 0)
 
-    def count_tokens(self, items: Sequence[WindowItem]) -> int:
-        return KLAUDE_ESTIMATOR.count_message([item.block for item in items])
-
     def walk(self) -> ReserveWalk:
         """How far the original walks back, legal or not."""
         keep = self.policy.find_headroom(self.window.limit).keep
@@ -64,7 +60,7 @@ class Case:
         """The size of a session for its entry: the last report, or all messages so far."""
         if self.window.usage is not None:
             return self.window.usage
-        return sum(self.count_tokens(message.items) for message in group_messages(self.whole))
+        return sum(count_klaude_tokens(message.items) for message in group_messages(self.whole))
 
     def material(self, first_kept: int) -> Material:
         """What leaves by a cut, legal or not."""

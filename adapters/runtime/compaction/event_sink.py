@@ -10,7 +10,7 @@ from ....domain.compaction_events import CompactBoundary, Trigger
 from ....domain.context_limit import PruningResult, Utilization
 from ....domain.errors import CompactionVetoedError
 from ....domain.hooks import CompactionEvent, CompactionEventKind, HookAnswer, Listener
-from ....domain.policies.weighed_messages import WeighedMessages
+from ....domain.policies.scored_pruning import WeighedMessages
 
 logger = logging.getLogger("cutbank.compaction")
 

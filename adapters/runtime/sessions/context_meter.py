@@ -4,8 +4,7 @@ from dataclasses import dataclass
 
 from ....domain.compaction import MAIN_LINEAGE
 from ....domain.context_limit import ContextLimit, Utilization
-from ....domain.policies.scored_pruning import ScoredPruning
-from ....domain.policies.weighed_messages import WeighedMessages
+from ....domain.policies.scored_pruning import ScoredPruning, WeighedMessages
 from ....domain.summaries.summarizer import NOTICE_SECTION
 from ...models.context_limits import resolve_limit
 from ...storage.event_log.storage_errors import translate_storage_errors

@@ -5,14 +5,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from ...blocks import BlockKind
-from ...counting.estimators import GOAT_ESTIMATOR, SizeUnit, measure_length
+from ...blocks import AnyBlock, BlockKind, Text, ToolCall, ToolResult
 from ...item import WindowItem
 from ...messages import find_message_end, find_message_start, iter_message_spans_back
 from ...summaries.templates import ClaudeSdkTemplate
+from ...token_estimate import CHARS_PER_TOKEN, count_bytes
 from ...window import Window
 from ..policy import quirk
 from ..preserve_zone import PRUNED_CHARACTERS, PreserveZone
+
+MESSAGE_TOKENS = 4
+"""Tokens of each message in addition to its texts."""
 
 
 @dataclass(frozen=True)
@@ -30,13 +33,13 @@ class GoatAsShipped(PreserveZone):
         return self.count_system_tokens(window) + self.count_message_tokens(window)
 
     def count_system_tokens(self, window: Window) -> int:
-        return GOAT_ESTIMATOR.count_text(window.system_prompt)
+        return _count_text(window.system_prompt)
 
     def count_message_tokens(self, window: Window) -> int:
         """Return the tokens of all messages; the summary counts as one."""
         standing = 0
         if window.summary is not None:
-            standing = GOAT_ESTIMATOR.count_text(window.summary.text) + GOAT_ESTIMATOR.extra_tokens
+            standing = _count_text(window.summary.text) + MESSAGE_TOKENS
         return standing + sum(tokens for _, tokens in self._measure_messages(window))
 
     def _measure_messages(self, window: Window) -> list[tuple[int, int]]:
@@ -44,7 +47,7 @@ class GoatAsShipped(PreserveZone):
 
         def measure() -> list[tuple[int, int]]:
             spans = iter_message_spans_back(window.items)
-            return [(start, _count_tokens(window.items[start:end])) for start, end in spans]
+            return [(start, count_goat_tokens(window.items[start:end])) for start, end in spans]
 
         return window.find_once(type(self).__name__, measure)
 
@@ -69,19 +72,34 @@ class GoatAsShipped(PreserveZone):
 
     def fit_head(self, text: str, most: int) -> int | None:
         """Return how many whole characters fit into the bytes that are shown."""
-        if measure_length(text, SizeUnit.BYTES) <= most:
+        if count_bytes(text) <= most:
             return None
         if text[:PRUNED_CHARACTERS].isascii():
             return PRUNED_CHARACTERS
         return bisect_right(
             range(PRUNED_CHARACTERS),
             PRUNED_CHARACTERS,
-            key=lambda n: measure_length(text[: n + 1], SizeUnit.BYTES),
+            key=lambda n: count_bytes(text[: n + 1]),
         )
 
 
-def _count_tokens(message: Sequence[WindowItem]) -> int:
-    return GOAT_ESTIMATOR.count_message([item.block for item in message])
+def _count_text(text: str) -> int:
+    return count_bytes(text) // CHARS_PER_TOKEN
+
+
+def count_goat_tokens(message: Sequence[WindowItem]) -> int:
+    """Return the tokens of a message; neither calls nor thinking nor images count."""
+    size = sum([_measure_block(item.block) for item in message])
+    return size // CHARS_PER_TOKEN + MESSAGE_TOKENS
+
+
+def _measure_block(block: AnyBlock) -> int:
+    # Exact types, because pydantic makes `isinstance` slow wherever the answer is no.
+    if type(block) is ToolCall or block.kind is BlockKind.THINKING:
+        return 0
+    if type(block) is ToolResult and not isinstance(block.content, str):
+        return sum([count_bytes(part.text) for part in block.content if isinstance(part, Text)])
+    return count_bytes(block.text)
 
 
 def step_back(items: Sequence[WindowItem], index: int) -> int:

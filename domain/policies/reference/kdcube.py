@@ -6,14 +6,12 @@ from itertools import accumulate, pairwise
 from types import MappingProxyType
 from typing import ClassVar
 
-from ... import kdcube_timeline
-from ...counting.estimators import KDCUBE_ESTIMATOR
 from ...item import WindowItem
+from ...summaries.kdcube_template import is_turn_start, render_shown_text
+from ...token_estimate import CHARS_PER_TOKEN
 from ...window import Window
 from ..policy import quirk
 from ..rolling_timeline import RollingTimeline
-
-_COUNT = KDCUBE_ESTIMATOR.count_text
 
 
 @dataclass(frozen=True)
@@ -46,9 +44,13 @@ class KdcubeAsShipped(RollingTimeline):
         for index in range(end - 1, -1, -1):
             if items[index].turn != turn:
                 return None
-            if kdcube_timeline.is_turn_start(items[index].block):
+            if is_turn_start(items[index].block):
                 return index
         return None
+
+
+def _count_text(text: str) -> int:
+    return max(1, len(text) // CHARS_PER_TOKEN) if text.strip() else 0
 
 
 def _count_total(window: Window, blocks: int) -> int:
@@ -56,19 +58,31 @@ def _count_total(window: Window, blocks: int) -> int:
     # Items before the kept window were carried along: pins and open calls.
     carried = window.items if window.boundary else ()
     carried = [item for item in carried if item.place < window.cut_start]
-    standing = _COUNT(window.summary.text) if window.summary else 0
+    standing = _count_text(window.summary.text) if window.summary else 0
     held = sum(iter_sizes([*carried, *window.evicted]))
     return count_overhead(window) + standing + blocks + held
 
 
 def count_overhead(window: Window) -> int:
-    return max(1, _COUNT(window.system_prompt))
+    return max(1, _count_text(window.system_prompt))
 
 
 def sum_running(window: Window) -> Sequence[int]:
     """Return prefix sums of the items that may leave."""
-    sizes = iter_sizes(window.open_to_cut, kdcube_timeline.map_replaced_texts(window))
+    sizes = iter_sizes(window.open_to_cut, _map_replaced_texts(window))
     return tuple(accumulate(sizes, initial=0))
+
+
+def _map_replaced_texts(window: Window) -> dict[int, str]:
+    """Return the texts by position that replace blocks now or from the next boundary on."""
+    texts = dict(window.earlier_replacements)
+    texts |= {at: text for at, text in window.hides.items() if text and not text.isspace()}
+    cut = window.earlier_trims
+    for item in window.items if cut else ():
+        if (trim := cut.get(item.position)) and trim.head + trim.tail < len(item.block.text):
+            text = item.block.text
+            texts[item.position] = text[: trim.head] + (text[-trim.tail :] if trim.tail else "")
+    return texts
 
 
 def iter_sizes(
@@ -76,4 +90,4 @@ def iter_sizes(
 ) -> Iterator[int]:
     """Yield the tokens of each block, or of the text that replaces it."""
     for item in items:
-        yield _COUNT(replaced.get(item.position) or kdcube_timeline.render_shown_text(item.block))
+        yield _count_text(replaced.get(item.position) or render_shown_text(item.block))

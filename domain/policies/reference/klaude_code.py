@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from ...counting.estimators import KLAUDE_ESTIMATOR
 from ...item import WindowItem
 from ...messages import Message, Role, find_role, group_messages, iter_message_spans_back
+from ...token_estimate import CHARS_PER_TOKEN, count_characters, estimate_text
 from ...window import Window
 from ..policy import quirk
 from ..reserve_headroom import ReserveHeadroom, ReserveWalk, skip_results
@@ -41,10 +41,10 @@ class KlaudeAsShipped(ReserveHeadroom):
         """Return the tokens of the texts that are sent: the summary and the kept messages."""
         tokens = sum_tokens(list_kept_messages(window))
         if window.summary:
-            tokens += KLAUDE_ESTIMATOR.count_text(window.summary.text)
+            tokens += estimate_text(window.summary.text)
         if self.answers_open_calls:
             waiting = sum(item.is_open for item in window.items)
-            tokens += KLAUDE_ESTIMATOR.count_text(_UNANSWERED_TEXT) * waiting
+            tokens += estimate_text(_UNANSWERED_TEXT) * waiting
         return tokens
 
     def walk_back(self, window: Window, keep: int) -> ReserveWalk:
@@ -95,11 +95,12 @@ def list_kept_messages(window: Window) -> tuple[Message, ...]:
 
 
 def sum_tokens(messages: Sequence[Message]) -> int:
-    return sum([_count_tokens(message.items) for message in messages])
+    return sum([count_klaude_tokens(message.items) for message in messages])
 
 
-def _count_tokens(message: Sequence[WindowItem]) -> int:
-    return KLAUDE_ESTIMATOR.count_message([item.block for item in message])
+def count_klaude_tokens(message: Sequence[WindowItem]) -> int:
+    """Return the tokens of a message: its characters, with a fixed number for each image."""
+    return max(1, -(-sum([count_characters(item.block) for item in message]) // CHARS_PER_TOKEN))
 
 
 def _is_only_summary_before(window: Window) -> bool:
@@ -120,7 +121,7 @@ def _walk_messages(items: Sequence[WindowItem], keep: int) -> tuple[int | None, 
     for start, end in iter_message_spans_back(items):
         role = find_role(items[start])
         if role is not None and not is_reached:
-            tokens = _count_tokens(items[start:end])
+            tokens = count_klaude_tokens(items[start:end])
             held += tokens
             is_reached = held >= keep
             oversized = start if is_reached and tokens >= keep else None

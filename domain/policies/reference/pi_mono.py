@@ -3,18 +3,21 @@
 import json
 from bisect import bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
-from ...blocks import ASSISTANT_KINDS, ToolCall
-from ...counting.estimators import PI_ESTIMATOR
+from ...blocks import ASSISTANT_KINDS, AnyBlock, Block, BlockKind, ToolCall
 from ...item import WindowItem, get_place
 from ...messages import Role, find_message_end, find_role, iter_message_spans_back
 from ...summaries.templates import PiTemplate
+from ...token_estimate import CHARS_PER_TOKEN, iter_pieces
 from ...window import Window
 from ..pi import Pi
 from ..policy import quirk
 
+_IMAGE_UNITS = 4_800
+_IMAGE_KINDS = frozenset({BlockKind.TOOL_RESULT, BlockKind.DEVELOPER})
+"""Kinds of blocks in which an image counts."""
 _COMPACT = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 
 
@@ -72,7 +75,7 @@ class PiAsShipped(Pi):
         call, since = window.last_call, window.boundary.after if window.boundary else 0
         if call is None or call.context is None or call.position <= since:
             summary = window.summary.text if window.summary else ""
-            return PiUsage(_ESTIMATOR.count_text(summary) + _sum_tokens(items))
+            return PiUsage(_divide(_count_units(summary)) + _sum_tokens(items))
         end = bisect_right(items, call.position, key=get_place)
         output = call.usage.output if call.usage else None
         if output is not None and end < len(items) and items[end].kind in ASSISTANT_KINDS:
@@ -81,18 +84,31 @@ class PiAsShipped(Pi):
         return PiUsage(_sum_tokens(items[end:]), call.context + (output or 0), answered)
 
 
-def _read_compact_call(call: ToolCall) -> tuple[str, str]:
-    """Return the texts of a call that count: the arguments as JavaScript prints them."""
-    if " " not in call.arguments and "\\" not in call.arguments and "\n" not in call.arguments:
-        return call.name, call.arguments
-    return call.name, _COMPACT.encode(call.parse_arguments())
+def _count_units(text: str) -> int:
+    return len(text) if text.isascii() else len(text.encode("utf-16-le", "surrogatepass")) // 2
 
 
-_ESTIMATOR = replace(PI_ESTIMATOR, read_call=_read_compact_call)
+def _divide(units: int) -> int:
+    return -(-units // CHARS_PER_TOKEN)
 
 
 def _count_tokens(pieces: Sequence[WindowItem]) -> int:
-    return _ESTIMATOR.count_message([piece.block for piece in pieces])
+    return _divide(sum([_measure_block(piece.block) for piece in pieces]))
+
+
+def _measure_block(block: AnyBlock) -> int:
+    """Return the units of a block; a call's arguments are as JavaScript prints them."""
+    # Exact types, because pydantic makes `isinstance` slow wherever the answer is no.
+    if type(block) is ToolCall:
+        arguments = block.arguments
+        if " " in arguments or "\\" in arguments or "\n" in arguments:
+            arguments = _COMPACT.encode(block.parse_arguments())
+        return _count_units(block.name) + _count_units(arguments)
+    if type(block) is Block and block.media is None:
+        return _count_units(block.text)
+    image = _IMAGE_UNITS if block.kind in _IMAGE_KINDS else 0
+    pieces = iter_pieces(block)
+    return sum([_count_units(one) if isinstance(one, str) else image for one in pieces])
 
 
 def _sum_tokens(items: Sequence[WindowItem]) -> int:

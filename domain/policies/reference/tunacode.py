@@ -1,13 +1,14 @@
 """Answers as tunacode did, first and later: messages are measured by their texts."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar
 
-from ...blocks import BlockKind, Media, ToolCall
-from ...counting.estimators import TUNACODE_ESTIMATOR
+from ...blocks import AnyBlock, BlockKind, ToolCall, ToolResult
 from ...item import WindowItem
 from ...messages import iter_message_spans_back
+from ...summaries.templates import list_text_parts
+from ...token_estimate import CHARS_PER_TOKEN
 from ...window import Window
 from ..policy import quirk
 from ..retention_window import RetentionWindow
@@ -32,7 +33,7 @@ class TunacodeAsShipped(RetentionWindow):
         return self.snap_back(window.open_to_cut, meant)
 
     def count_tokens(self, message: Sequence[WindowItem]) -> int:
-        return _ESTIMATOR.count_message([item.block for item in message])
+        return sum([_measure_block(item.block) for item in message]) // CHARS_PER_TOKEN
 
     def _find_reached(self, items: Sequence[WindowItem], tokens: int) -> int | None:
         """Return where the newest message begins from which on there are so many tokens."""
@@ -64,16 +65,12 @@ def _is_text_only(message: Sequence[WindowItem]) -> bool:
     return any(item.kind is BlockKind.ASSISTANT and item.block.text.strip() for item in message)
 
 
-def _read_python_call(call: ToolCall) -> tuple[str, str, str]:
-    """Return the texts of a call that count: the arguments as Python prints them."""
-    return call.tool_call_id, call.name, str(call.parse_arguments())
-
-
-def _describe_media(media: Media) -> str:
-    """Return the text that an image or document counts as: its address, or a placeholder."""
-    return media.url or f"[{media.type}]"
-
-
-_ESTIMATOR = replace(
-    TUNACODE_ESTIMATOR, read_call=_read_python_call, describe_media=_describe_media
-)
+def _measure_block(block: AnyBlock) -> int:
+    """Return the characters of a block; a call's arguments are as Python prints them."""
+    # Exact types, because pydantic makes `isinstance` slow wherever the answer is no.
+    if type(block) is ToolCall:
+        arguments = str(block.parse_arguments())
+        return len(block.tool_call_id) + len(block.name) + len(arguments)
+    parts = list_text_parts(block)
+    gaps = max(0, len(parts) - 1) if type(block) is ToolResult else 0
+    return sum(map(len, parts)) + gaps

@@ -6,8 +6,13 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from cutbank import Block, BlockKind, Material, Ranges, RollingTimeline, Trigger, Window, WindowItem
-from cutbank.domain import kdcube_timeline
 from cutbank.domain.blocks import AnyBlock, Origin
+from cutbank.domain.summaries.kdcube_template import (
+    SUMMARY_TYPE,
+    find_turn,
+    is_summary_entry,
+    read_entry,
+)
 from cutbank.domain.summaries.summarizer import SummaryRequest
 
 Writer = Callable[[SummaryRequest], str | None]
@@ -68,7 +73,8 @@ def compacted(window: Window, policy: RollingTimeline, write: Writer) -> Timelin
     first_kept = next(item for item in window.items if item.position == cut.first_kept)
     at = before.index(first_kept)
     blocks = (*before[:at], WindowItem(0, summary_entry(text), first_kept.turn, 0), *before[at:])
-    return TimelineCompaction(cut, asked, blocks, text, kdcube_timeline.find_turn(first_kept))
+    turn = find_turn(first_kept, read_entry(first_kept.block).known)
+    return TimelineCompaction(cut, asked, blocks, text, turn)
 
 
 def in_memory(window: Window) -> tuple[WindowItem, ...]:
@@ -81,14 +87,12 @@ def in_memory(window: Window) -> tuple[WindowItem, ...]:
 
 def summary_entry(text: str) -> AnyBlock:
     """A summary of the timeline as a block: a note, which no model is sent by itself."""
-    entry = json.dumps({"type": kdcube_timeline.SUMMARY_TYPE, "author": "system"})
+    entry = json.dumps({"type": SUMMARY_TYPE, "author": "system"})
     return Block(kind=BlockKind.NOTE, text=text, origin=Origin(format="kdcube", entry=entry))
 
 
 def visible(blocks: Sequence[WindowItem]) -> tuple[WindowItem, ...]:
-    summaries = [
-        at for at, item in enumerate(blocks) if kdcube_timeline.is_summary_entry(item.block)
-    ]
+    summaries = [at for at, item in enumerate(blocks) if is_summary_entry(item.block)]
     return tuple(blocks[summaries[-1] :] if summaries else blocks)
 
 
