@@ -21,7 +21,7 @@ from ..summaries.kdcube_template import (
     SUMMARY_TYPE,
     KdcubeTemplate,
     is_turn_start,
-    read_entry,
+    read_timeline_entry,
 )
 from ..window import OnFailure, Plan, Window, find_budget_index
 from .policy import check_settings, make_setting_error, share_setting
@@ -219,7 +219,7 @@ class RollingTimeline:
         """Check whether a cut may be at the block: it begins a turn or is a message."""
         if block.origin is None:
             return block.kind in _MESSAGES
-        entry = read_entry(block)
+        entry = read_timeline_entry(block)
         if entry.type in {RESULT_TYPE, SUMMARY_TYPE}:
             return False
         return entry.type in _MESSAGE_TYPES or self.is_speaker(entry.author)

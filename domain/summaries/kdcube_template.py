@@ -64,7 +64,7 @@ class TimelineEntry(NamedTuple):
     """The entry that the block was imported from; empty if it was not imported."""
 
 
-def read_entry(block: AnyBlock) -> TimelineEntry:
+def read_timeline_entry(block: AnyBlock) -> TimelineEntry:
     """Return a block's entry, or what its kind says if it was not imported."""
     known, kind = _parse_entry(block), block.kind
     author = known.get("author") or known.get("role") if known else _AUTHOR_BY_KIND.get(kind)
@@ -100,7 +100,7 @@ def render_shown_text(block: AnyBlock) -> str:
     The text of a tool call is the whole request in the timeline's JSON.
     """
     if block.origin is not None:
-        entry = read_entry(block)
+        entry = read_timeline_entry(block)
         if entry.is_hidden and entry.replacement.strip():
             return entry.replacement
     if not isinstance(block, ToolCall):
@@ -122,14 +122,14 @@ def _escape_to_ascii(arguments: str) -> str:
 
 
 def is_summary_entry(block: AnyBlock) -> bool:
-    return block.origin is not None and read_entry(block).type == SUMMARY_TYPE
+    return block.origin is not None and read_timeline_entry(block).type == SUMMARY_TYPE
 
 
 def is_turn_start(block: AnyBlock) -> bool:
     """Check whether the block is a turn's header or a user's message."""
     if block.origin is None:
         return block.kind in PROMPT_KINDS
-    entry = read_entry(block)
+    entry = read_timeline_entry(block)
     return entry.type in {HEADER_TYPE, PROMPT_TYPE} or entry.author == "user"
 
 
@@ -216,7 +216,7 @@ def _iter_paths(arguments: JsonValue) -> Iterator[str]:
 
 
 def _render_item(item: WindowItem) -> str:
-    block, entry = item.block, read_entry(item.block)
+    block, entry = item.block, read_timeline_entry(item.block)
     if isinstance(block, ToolCall) and not entry.is_hidden:
         arguments = ", ".join(
             f"{name}={json.dumps(value, ensure_ascii=False)}"

@@ -1,13 +1,13 @@
 """What kdcube's timeline says of a block, where no vector shows it."""
 
 from cutbank.domain.blocks import Block, Origin, ToolCall
-from cutbank.domain.summaries.kdcube_template import read_entry, render_shown_text
+from cutbank.domain.summaries.kdcube_template import read_timeline_entry, render_shown_text
 
 
 def test_an_entry_that_says_nothing_leaves_the_block_to_speak() -> None:
     for entry in ("", "no json", "[1]", '{"meta": 3}', "{}", None):
         block = Block.user("u").model_copy(update={"origin": Origin(format="kdcube", entry=entry)})
-        read = read_entry(block)
+        read = read_timeline_entry(block)
 
         assert (read.type, render_shown_text(block)) == ("user.prompt", "u"), entry
         assert (read.is_hidden, read.replacement) == (False, ""), entry

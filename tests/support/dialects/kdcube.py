@@ -11,7 +11,7 @@ from cutbank.domain.summaries.kdcube_template import (
     SUMMARY_TYPE,
     find_turn,
     is_summary_entry,
-    read_entry,
+    read_timeline_entry,
 )
 from cutbank.domain.summaries.summarizer import SummaryRequest
 
@@ -73,7 +73,7 @@ def compacted(window: Window, policy: RollingTimeline, write: Writer) -> Timelin
     first_kept = next(item for item in window.items if item.position == cut.first_kept)
     at = before.index(first_kept)
     blocks = (*before[:at], WindowItem(0, summary_entry(text), first_kept.turn, 0), *before[at:])
-    turn = find_turn(first_kept, read_entry(first_kept.block).known)
+    turn = find_turn(first_kept, read_timeline_entry(first_kept.block).known)
     return TimelineCompaction(cut, asked, blocks, text, turn)
 
 
