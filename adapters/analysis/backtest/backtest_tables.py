@@ -1,14 +1,20 @@
 """Makes the tables of a backtest's results, for the report and for terminals, and their caveats."""
 
 import shlex
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from math import inf
 from operator import attrgetter
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
-from ....domain.backtest.cell import BacktestResult, Cell, Setup
-from ....domain.backtest.comparison import SetupDifference, compare_setups
-from ....domain.backtest.totals import ControlTotal, SetupTotal
+from ....domain.backtest.cell import BacktestResult, Cell, CellOutcome, Setup
+from ....domain.backtest.comparison import Metric, SetupDifference, compare_setups
+from ....domain.backtest.totals import (
+    ControlTotal,
+    SetupTotal,
+    compute_control_totals,
+    compute_totals,
+    list_limits,
+)
 from ....domain.fidelity.scores import Scores, divide
 from ....domain.pricing import format_dollars
 from ..replaying.deciders import SIZED_SUMMARIZER
@@ -33,12 +39,69 @@ IN_BRIEF = (
 """The most important limits of the results; the template of the report lists all of them."""
 
 
-def tabulate(
-    columns: Columns[_Item], items: Iterable[_Item], names: Iterable[str] | None = None
-) -> list[dict[str, CellValue]]:
-    """Return a row for each item, with all columns or those that are named, in this order."""
-    chosen = list(columns if names is None else names)
-    return [{name: columns[name](item) for name in chosen} for item in items]
+class Table(NamedTuple):
+    caption: str
+    names: Sequence[str]
+    """The names of the columns, which are their headings."""
+    rows: Sequence[Sequence[CellValue]]
+
+
+def make_table(
+    caption: str,
+    columns: Columns[_Item],
+    items: Iterable[_Item],
+    names: Iterable[str] | None = None,
+) -> Table:
+    """Return a table with a row for each item, and all columns or those that are named."""
+    chosen = tuple(columns if names is None else names)
+    return Table(caption, chosen, [[columns[name](item) for name in chosen] for item in items])
+
+
+def make_result_tables(measured: BacktestResult, named: Mapping[str, Sequence[str]]) -> list[Table]:
+    """Return the tables of each limit: for each caption of `named`, those columns of all setups.
+
+    A setup without texts is left out where a table has none but their columns.
+    """
+    totals = compute_totals(measured)
+    return [
+        make_table(f"{caption}, limit {limit:,} tokens", SETUP_COLUMNS, shown, names)
+        for limit in list_limits(measured)
+        for caption, names in named.items()
+        if (
+            shown := [
+                one
+                for one in totals
+                if one.setup.limit == limit and ("R" not in names or has_texts(one.setup))
+            ]
+        )
+    ]
+
+
+def make_control_table(measured: BacktestResult) -> Table:
+    controls = compute_control_totals(measured)
+    is_at_stake = any(one.scores.stakes for one in controls)
+    return make_table(
+        "Controls: what texts score that no policy would write, and the most that any could",
+        CONTROL_COLUMNS,
+        controls if is_at_stake else (),
+    )
+
+
+def make_difference_tables(
+    measured: BacktestResult, metrics: Container[Metric] = tuple(Metric)
+) -> list[Table]:
+    """Return a table of each limit: how the other setups differ from the first."""
+    differences = [one for one in select_differences(measured) if one.metric in metrics]
+    return [
+        make_table(f"Against {here[0].against.label}, limit {limit:,}", DIFFERENCE_COLUMNS, here)
+        for limit in list_limits(measured)
+        if (here := [one for one in differences if one.setup.limit == limit])
+    ]
+
+
+def make_failure_table(measured: BacktestResult) -> Table:
+    failed = [cell for cell in measured.cells if cell.outcome is not CellOutcome.DONE]
+    return make_table("Failed", _FAILED_COLUMNS, failed)
 
 
 def format_difference(found: SetupDifference) -> str:
@@ -74,10 +137,6 @@ def select_differences(measured: BacktestResult) -> list[SetupDifference]:
         for one in compare_setups(measured)
         if one.metric.is_amount or (has_texts(one.setup) and has_texts(one.against))
     ]
-
-
-def format_cell_session(cell: Cell) -> str:
-    return format_session_name(cell.namespace, cell.session)
 
 
 def format_session_name(namespace: str, key: str) -> str:
@@ -152,7 +211,14 @@ CONTROL_COLUMNS: Columns[ControlTotal] = {
     "R": attrgetter("recall"),
     **_score_columns(attrgetter("scores")),
 }
-DIFFERENCE_COLUMNS: dict[str, Callable[[SetupDifference], CellValue]] = {
+_FAILED_COLUMNS: Columns[Cell] = {
+    "session": lambda one: format_session_name(one.namespace, one.session),
+    "policy": attrgetter("setup.label"),
+    "limit": attrgetter("setup.limit"),
+    "outcome": attrgetter("outcome.value"),
+    "why": attrgetter("why"),
+}
+DIFFERENCE_COLUMNS: Columns[SetupDifference] = {
     "policy": attrgetter("setup.label"),
     "in": attrgetter("metric.value"),
     "differs by": format_difference,

@@ -3,49 +3,47 @@
 import json
 import os
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
 from importlib.util import find_spec
 from operator import attrgetter
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import NamedTuple
 
 from markupsafe import Markup
 
-from ....domain.backtest.cell import BacktestResult, Cell, CellOutcome, MissedFact
-from ....domain.backtest.totals import (
-    SetupTotal,
-    compute_control_totals,
-    compute_totals,
-    list_limits,
-)
+from ....domain.backtest.cell import BacktestResult, Cell, MissedFact
+from ....domain.backtest.totals import SetupTotal, compute_totals, list_limits
 from ....domain.errors import ExportError
 from ...storage.private_files import make_folder, open_new
 from ..pages.templates import render_page
 from .backtest_tables import (
-    CONTROL_COLUMNS,
-    DIFFERENCE_COLUMNS,
     NO_TEXTS,
     SETUP_COLUMNS,
-    CellValue,
     Columns,
+    Table,
     describe_calibration,
-    format_cell_session,
+    format_session_name,
     has_texts,
+    make_control_table,
+    make_difference_tables,
+    make_failure_table,
     make_recall_command,
-    select_differences,
-    tabulate,
+    make_result_tables,
+    make_table,
 )
 from .figures import COLUMN_LABELS, draw_cost_and_fidelity
 
 _PLOTLY_MISSING = "--report needs plotly, which is not installed: pip install 'cutbank[backtest]'"
 _MAX_FACTS = 15
 
-_Item = TypeVar("_Item")
-_COSTS = (
-    *("policy", "sessions", "compactions", "tokens a call", "prompt tokens", "cost"),
-    *("written again", "refused"),
-)
-_FIDELITY = ("policy", "R", "C", "P", "F3", "hard R", "files", "constraints", "invented")
+_RESULTS = {
+    "What it costs": (
+        *("policy", "sessions", "compactions", "tokens a call", "prompt tokens", "cost"),
+        *("written again", "refused"),
+    ),
+    "What it keeps": (
+        *("policy", "R", "C", "P", "F3", "hard R", "files", "constraints", "invented"),
+    ),
+}
 _TROUBLE = ("policy", "limit", "futile", "broken", "stood in", "largest prompt")
 
 
@@ -97,12 +95,6 @@ def _write_files(contents: dict[Path, bytes]) -> list[Path]:
 # The page
 
 
-class Table(NamedTuple):
-    caption: str
-    headings: Sequence[str]
-    rows: Sequence[Sequence[CellValue]]
-
-
 class MissedOften(NamedTuple):
     """One fact of one session that the view lacked when the agent used it."""
 
@@ -115,11 +107,10 @@ class MissedOften(NamedTuple):
 def render_report(measured: BacktestResult) -> str:
     totals = compute_totals(measured)
     scored = [one for one in totals if has_texts(one.setup)]
-    limits = list_limits(measured)
-    differences = select_differences(measured)
-    differing = DIFFERENCE_COLUMNS | {"in": lambda one: COLUMN_LABELS.get(one.metric, one.metric)}
-    drawings, is_priced = draw_cost_and_fidelity(filter(None, _split(scored, limits)))
-    failed = [cell for cell in measured.cells if cell.outcome is not CellOutcome.DONE]
+    by_limit = [
+        [one for one in scored if one.setup.limit == limit] for limit in list_limits(measured)
+    ]
+    drawings, is_priced = draw_cost_and_fidelity(filter(None, by_limit))
     return render_page(
         "backtest.html",
         title="Backtest of compaction policies",
@@ -127,36 +118,19 @@ def render_report(measured: BacktestResult) -> str:
         calibration=describe_calibration(measured),
         no_texts="" if len(scored) == len(totals) else NO_TEXTS,
         is_scored=bool(scored),
-        results=[
-            _make_table(
-                f"{caption}, limit {here[0].setup.limit:,} tokens", SETUP_COLUMNS, here, names
-            )
-            for each in _split(totals, limits)
-            for caption, names, here in (
-                ("What it costs", _COSTS, each),
-                ("What it keeps", _FIDELITY, [one for one in each if has_texts(one.setup)]),
-            )
-            if here
-        ],
-        controls=_make_table(
-            "Controls: what texts score that no policy would write, and the most that any could",
-            CONTROL_COLUMNS,
-            compute_control_totals(measured),
-        ),
+        labels=COLUMN_LABELS,
+        results=make_result_tables(measured, _RESULTS),
+        controls=make_control_table(measured),
         drawings=drawings,
         is_priced=is_priced,
-        differences=[
-            _make_table(f"Against {here[0].against.label}, limit {limit:,}", differing, here)
-            for limit, here in zip(limits, _split(differences, limits), strict=True)
-            if here
-        ],
+        differences=make_difference_tables(measured),
         lost=[
-            _make_table(f"{one.setup.label}, limit {one.setup.limit:,}", _LOST_FACTS, facts)
+            make_table(f"{one.setup.label}, limit {one.setup.limit:,}", _LOST_FACTS, facts)
             for one in scored
             if (facts := _list_lost(one))
         ],
-        trouble=_make_table("What would have gone wrong", SETUP_COLUMNS, totals, _TROUBLE),
-        failed=_make_table("Failed", _FAILED, failed),
+        trouble=make_table("What would have gone wrong", SETUP_COLUMNS, totals, _TROUBLE),
+        failed=make_failure_table(measured),
         skipped=Table("Sessions left out", ("session", "why"), list(measured.skipped.items())),
     )
 
@@ -167,25 +141,6 @@ def _load_plotly() -> str:
     except ModuleNotFoundError:
         raise ExportError(_PLOTLY_MISSING) from None
     return str(get_plotlyjs())
-
-
-def _split(found: Iterable[_Item], limits: Iterable[int]) -> list[list[_Item]]:
-    """Return what has a setup by its limit."""
-    get_limit: Callable[[Any], int] = attrgetter("setup.limit")
-    found = list(found)
-    return [[one for one in found if get_limit(one) == limit] for limit in limits]
-
-
-def _make_table(
-    caption: str,
-    columns: Columns[_Item],
-    items: Iterable[_Item],
-    names: Sequence[str] | None = None,
-) -> Table:
-    """Return a table whose headings say in full what the names of columns mean."""
-    headings = [COLUMN_LABELS.get(name, name) for name in names or columns]
-    rows = [list(row.values()) for row in tabulate(columns, items, names)]
-    return Table(caption, headings, rows)
 
 
 def _list_lost(total: SetupTotal) -> list[MissedOften]:
@@ -204,14 +159,7 @@ _LOST_FACTS: Columns[MissedOften] = {
     "fact": attrgetter("fact.key"),
     "kind": attrgetter("fact.kind"),
     "missed": attrgetter("times"),
-    "session": lambda one: format_cell_session(one.cell),
+    "session": lambda one: format_session_name(one.cell.namespace, one.cell.session),
     "used by call": attrgetter("fact.call"),
     "to see it": lambda one: make_recall_command(one.cell, one.fact.position),
-}
-_FAILED: Columns[Cell] = {
-    "session": format_cell_session,
-    "policy": attrgetter("setup.label"),
-    "limit": attrgetter("setup.limit"),
-    "outcome": attrgetter("outcome.value"),
-    "why": attrgetter("why"),
 }

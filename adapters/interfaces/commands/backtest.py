@@ -1,6 +1,6 @@
 """Implements `backtest`: runs policies over recorded sessions, and compares costs and losses."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from functools import partial
@@ -10,11 +10,24 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from ....domain.backtest.cell import CellOutcome
+from ....domain.backtest.cell import BacktestResult, CellOutcome
+from ....domain.backtest.comparison import Metric
 from ....domain.errors import BacktestError, ExportError, InvalidSettingError, NotFoundError
 from ....domain.hooks import Progress
 from ...analysis.backtest.backtest import backtest as run_backtest
+from ...analysis.backtest.backtest_tables import (
+    IN_BRIEF,
+    NO_TEXTS,
+    Table,
+    describe_calibration,
+    has_texts,
+    make_control_table,
+    make_difference_tables,
+    make_failure_table,
+    make_result_tables,
+)
 from ...analysis.backtest.grid import DEFAULT_GRID_LIMIT
+from ...analysis.pages.templates import format_cell
 from ...analysis.replaying.deciders import REPLAY_SUMMARIZERS
 from ...runtime.sessions.session_store import SessionStore, open_store
 from ...runtime.sessions.store_context import Opening
@@ -22,10 +35,16 @@ from ...runtime.sessions.stored_session import StoredSession
 from ...transcripts.reports import FileReport
 from ..command_line.completion import suggest_policies
 from ..command_line.options import parse_settings
-from ..command_line.printing import print_error, print_note, show_progress
+from ..command_line.printing import (
+    format_count,
+    print_error,
+    print_note,
+    print_rows,
+    print_text,
+    show_progress,
+)
 from ..command_line.sessions import find_session, open_call_store
 from ..command_line.verbs import Answer, Invocation, argument, flag, option
-from .backtest_tables import print_backtest
 
 if TYPE_CHECKING:
     from ...settings.settings import Settings
@@ -209,3 +228,59 @@ def _parse_grid(given: list[str]) -> dict[str, list[str]]:
         ((key, tried),) = parse_settings([text]).items()
         values.setdefault(key, []).extend(_split_list("--set", tried))
     return values
+
+
+MAX_LISTED_ROWS = 20
+"""Rows of a table that are printed; the JSON has them all."""
+_RESULTS = {
+    "What it costs": ("policy", "tokens a call", "prompt tokens", "cost", "written again"),
+    "What it keeps": ("policy", "R", "C", "P", "F3", "hard R", "files", "constraints"),
+    "How it went": (
+        *("policy", "sessions", "compactions", "refused", "broken", "futile", "seconds"),
+    ),
+}
+_COMPARED_METRICS = (Metric.COST, Metric.TOKENS, Metric.REFUSED, Metric.RECALL, Metric.F3)
+"""The measures whose differences are printed; the report has the others."""
+
+
+def print_backtest(measured: BacktestResult) -> None:
+    """Print the results of each setup, its differences from the first, and what went wrong."""
+    sessions = len({(cell.namespace, cell.session) for cell in measured.cells})
+    print_text(
+        f"{format_count(sessions, 'session')}, {format_count(len(measured.setups), 'setup')}"
+    )
+    print_text(describe_calibration(measured))
+    skipped = ((why, name) for name, why in measured.skipped.items())
+    remarks = (
+        (f"{cell.setup.label} at {cell.setup.limit:,}: {cell.why}", cell.session)
+        for cell in measured.cells
+        if cell.outcome is CellOutcome.DONE and cell.why
+    )
+    tables = [
+        *make_result_tables(measured, _RESULTS),
+        make_control_table(measured),
+        *make_difference_tables(measured, _COMPARED_METRICS),
+        make_failure_table(measured),
+        Table("Remarks", ("what", "sessions", "such as"), _count_sessions(remarks)),
+        Table("Sessions left out", ("why", "sessions", "such as"), _count_sessions(skipped)),
+    ]
+    for table in tables:
+        rows = [map(format_cell, row) for row in table.rows]
+        print_rows(
+            [dict(zip(table.names, row, strict=True)) for row in rows],
+            table.caption,
+            MAX_LISTED_ROWS,
+        )
+    print_text()
+    if not all(map(has_texts, measured.setups)):
+        print_text(NO_TEXTS)
+    for caveat in IN_BRIEF:
+        print_text(caveat)
+
+
+def _count_sessions(found: Iterable[tuple[str, str]]) -> list[tuple[str, int, str]]:
+    """Return each first value once, with the number of its second ones, and the first of them."""
+    groups: dict[str, list[str]] = {}
+    for first, session in found:
+        groups.setdefault(first, []).append(session)
+    return [(first, len(every), every[0]) for first, every in groups.items()]
