@@ -12,7 +12,7 @@ from ..item import WindowItem
 from ..messages import group_messages
 from ..ranges import Ranges
 from ..session_events import Usage
-from ..token_estimate import CHARS_PER_TOKEN, estimate_text
+from ..token_estimate import estimate_text
 
 ALWAYS_SMALL_TOKENS = 32
 """The tokens that a text may always have, even if it replaces fewer."""
@@ -196,17 +196,3 @@ class NoticeSummarizer:
 
 
 _COUNT = re.compile(r"Removed ([\d,]{1,15})\b")
-
-
-@dataclass(frozen=True)
-class SizedSummarizer:
-    """A text of about `tokens` tokens that no other summary of the session has."""
-
-    tokens: int
-    name: str = "sized"
-
-    def summarize(self, material: Material) -> Draft:
-        most = min(self.tokens, material.budget, material.max_useful_tokens)
-        # The number of covered positions grows with each summary.
-        text = f"{len(material.covers)} " + "blocks " * most
-        return Draft(text[: CHARS_PER_TOKEN * most])

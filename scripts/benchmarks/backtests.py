@@ -8,7 +8,7 @@ from time import perf_counter
 
 import cutbank
 from cutbank.adapters.interfaces.commands.backtest import import_temporarily
-from cutbank.adapters.interfaces.sample import write_sample
+from cutbank.adapters.interfaces.commands.demo import write_sample
 from cutbank.adapters.runtime.sessions.session_store import SessionStore
 from cutbank.domain.backtest.cell import BacktestResult
 from cutbank.domain.policies.catalog import POLICIES

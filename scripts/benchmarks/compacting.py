@@ -3,7 +3,7 @@
 from functools import partial
 
 from cutbank import CompactionOptions, SessionStore, StoredSession
-from cutbank.adapters.interfaces.sample import write_sample
+from cutbank.adapters.interfaces.commands.demo import write_sample
 from cutbank.adapters.runtime.importing.importer import import_path
 from cutbank.adapters.runtime.sessions.session_store import open_store
 from cutbank.domain.compaction_events import Digest

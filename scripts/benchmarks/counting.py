@@ -7,7 +7,7 @@ from pathlib import Path
 from statistics import median, quantiles
 
 from cutbank import SessionStore
-from cutbank.adapters.interfaces.sample import write_sample
+from cutbank.adapters.interfaces.commands.demo import write_sample
 from cutbank.adapters.runtime.importing.importer import import_path
 from cutbank.adapters.runtime.sessions.session_store import open_store
 from cutbank.adapters.storage.view_reader import ViewReader

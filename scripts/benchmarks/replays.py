@@ -2,6 +2,7 @@
 
 import gc
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from itertools import islice
 from statistics import median
@@ -13,7 +14,8 @@ from cutbank.adapters.runtime.sessions.session_store import open_store
 from cutbank.adapters.settings.policy_catalog import get_policy
 from cutbank.domain.compaction_terms import CompactionTerms, PinRules
 from cutbank.domain.summaries.extractive import ExtractiveSummarizer
-from cutbank.domain.summaries.summarizer import SizedSummarizer, Summarizer
+from cutbank.domain.summaries.summarizer import Draft, Material, Summarizer
+from cutbank.domain.token_estimate import CHARS_PER_TOKEN
 from cutbank.projections.replay.policy_decider import PolicyDecider
 from cutbank.projections.replay.recording import Recording
 from cutbank.projections.replay.replay import replay_recording
@@ -45,6 +47,20 @@ def replays(options: Options) -> Found:
                 what = f"{name} replayed, {who} summaries"
                 yield Figure(what, "blocks/s", speed, target=target, met=met)
         gc.unfreeze()
+
+
+@dataclass(frozen=True)
+class SizedSummarizer:
+    """A text of about `tokens` tokens that no other summary of the session has."""
+
+    tokens: int
+    name: str = "sized"
+
+    def summarize(self, material: Material) -> Draft:
+        most = min(self.tokens, material.budget, material.max_useful_tokens)
+        # The number of covered positions grows with each summary.
+        text = f"{len(material.covers)} " + "blocks " * most
+        return Draft(text[: CHARS_PER_TOKEN * most])
 
 
 def taken(act: Callable[[], object], rounds: int) -> float:

@@ -14,7 +14,7 @@ from read_model_rows import rows_of
 
 import cutbank
 from cutbank import Block, CompactionOptions, verify
-from cutbank.adapters.interfaces.sample import write_sample
+from cutbank.adapters.interfaces.commands.demo import write_sample
 from cutbank.adapters.runtime.importing.importer import import_path
 from cutbank.adapters.storage.read_models.read_models import ReadModels
 from cutbank.adapters.storage.sqlite import sqlite_schema

@@ -186,7 +186,6 @@ def some_measured(draw: st.DrawFn) -> BacktestResult:
                 settings=st.dictionaries(names, st.integers() | names, max_size=2),
                 limit=st.sampled_from((16_000, 32_000)),
                 budget=st.none() | st.sampled_from((500, 2_000)),
-                summarizer=st.sampled_from(("extractive", "sized")),
             ),
             min_size=1,
             max_size=4,

@@ -16,7 +16,6 @@ from ...runtime.sessions.stored_session import StoredSession
 from ...storage.event_log.addresses import is_postgres
 from ...storage.event_log.storage_errors import translate_storage_errors
 from ...storage.sqlite.database_file import is_in_memory
-from ..replaying.deciders import SIZED_SUMMARIZER
 from .backtest_pool import (
     DEFAULT_TIMEOUT_S,
     BenchTerms,
@@ -109,11 +108,9 @@ class _Backtest:
         self.progress = progress or (lambda *_: None)
         self.remark = remark or (lambda _: None)
         self.limits = dict.fromkeys(grid.limits)
-        items: list[TaskItem] = [*self.setups]
-        if grid.summarizer != SIZED_SUMMARIZER:
-            budgets = tuple(one for one in grid.budgets if one is not None) or CONTROL_BUDGETS
-            items += (ControlItem(limit, budgets) for limit in self.limits)
-        self.items = dict(enumerate(items))
+        budgets = tuple(one for one in grid.budgets if one is not None) or CONTROL_BUDGETS
+        controls = (ControlItem(limit, budgets) for limit in self.limits)
+        self.items: dict[int, TaskItem] = dict(enumerate([*self.setups, *controls]))
         self.total = len(self.sessions) * len(self.items)
         self.results: dict[tuple[tuple[str, str], int], ItemResult] = {}
         self.skipped: dict[str, str] = {}

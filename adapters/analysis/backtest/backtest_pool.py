@@ -21,9 +21,8 @@ from ....domain.errors import BacktestError, CacheFileError, CutbankError, Polic
 from ...runtime.sessions.session_store import SessionStore, open_store
 from ...settings.settings import Settings
 from ...storage.event_log.storage_errors import translate_storage_errors
-from .cells import CellBench, ItemResult, TaskItem
+from .cells import ItemResult, MeasuredSession, TaskItem
 from .result_cache import ResultCache, fingerprint_item, open_result_cache
-from .session_log import MeasuredSession
 
 DEFAULT_TIMEOUT_S = 300.0
 _SPAWN = get_context("spawn")
@@ -167,31 +166,31 @@ class _Worker:
         self.store: SessionStore
         self.cache: ResultCache | None = None
         self.session: tuple[str, str] | None = None
-        self.bench: CellBench | None = None
+        self.measured: MeasuredSession | None = None
 
-    def open_bench(self, terms: BenchTerms, namespace: str, key: str) -> CellBench:
-        """Return the bench of a session, which is read again if another process had it."""
+    def open_session(self, terms: BenchTerms, namespace: str, key: str) -> MeasuredSession:
+        """Return a session, which is read again if another process had it."""
         if terms != self.terms:
             self.store = open_store(terms.address)
             self.cache = open_result_cache(terms.cache) if terms.cache else None
-            self.terms, self.bench = terms, None
-        if self.bench is None or self.session != (namespace, key):
-            self.bench = None
+            self.terms, self.measured = terms, None
+        if self.measured is None or self.session != (namespace, key):
+            self.measured = None
             gc.collect()  # what the session before has left
             with translate_storage_errors(self.store.name):
                 session = self.store.session(key, namespace=namespace, create=False)
-                self.bench = CellBench(MeasuredSession.read(session, terms.settings))
+                self.measured = MeasuredSession.read(session, terms.settings)
             self.session = namespace, key
             gc.freeze()  # a session holds many objects, which the collector would walk in vain
-        return self.bench
+        return self.measured
 
-    def measure(self, bench: CellBench, item: TaskItem) -> tuple[ItemResult, str]:
+    def measure(self, session: MeasuredSession, item: TaskItem) -> tuple[ItemResult, str]:
         """Return the kept result, or measure it and keep it; also return why it is not kept."""
-        if self.cache is None or (key := fingerprint_item(bench.log, item)) is None:
-            return bench.measure(item), ""
+        if self.cache is None or (key := fingerprint_item(session, item)) is None:
+            return session.measure(item), ""
         if (found := self.cache.get(key)) is not None:
             return found, ""
-        result = bench.measure(item)
+        result = session.measure(item)
         try:
             self.cache.put(key, result)
         except CacheFileError as error:
@@ -218,7 +217,7 @@ def read_session(
 ) -> tuple[Cell | MeasurementFailure, str]:
     """Return what is known of a session before any measurement."""
     try:
-        return _worker.open_bench(terms, namespace, key).log.blank_cell, ""
+        return _worker.open_session(terms, namespace, key).blank_cell, ""
     except Exception as error:  # noqa: BLE001 - one session that cannot be read stops no other
         reason = f"it cannot be read: {describe_error(error)}"
         return MeasurementFailure(CellOutcome.FAILED, reason), ""
@@ -229,7 +228,7 @@ def measure_item(
 ) -> tuple[ItemResult | MeasurementFailure, str]:
     """Measure one setup, or the controls at one limit."""
     try:
-        return _worker.measure(_worker.open_bench(terms, namespace, key), item)
+        return _worker.measure(_worker.open_session(terms, namespace, key), item)
     except Exception as error:  # noqa: BLE001 - its row says it, and the others go on
         why = str(error) if isinstance(error, CutbankError) else describe_error(error)
         cause = error.__cause__ if isinstance(error, PolicyFailedError) else error

@@ -6,7 +6,7 @@ from math import inf
 from operator import attrgetter
 from typing import Any, NamedTuple, TypeVar
 
-from ....domain.backtest.cell import BacktestResult, Cell, CellOutcome, Setup
+from ....domain.backtest.cell import BacktestResult, Cell, CellOutcome
 from ....domain.backtest.comparison import Metric, SetupDifference, compare_setups
 from ....domain.backtest.totals import (
     ControlTotal,
@@ -17,7 +17,6 @@ from ....domain.backtest.totals import (
 )
 from ....domain.fidelity.scores import Scores, divide
 from ....domain.pricing import format_dollars
-from ..replaying.deciders import SIZED_SUMMARIZER
 
 _Item = TypeVar("_Item")
 CellValue = str | int | float | None
@@ -25,10 +24,6 @@ Columns = Mapping[str, Callable[[_Item], CellValue]]
 """The columns of a table by their headings; the first one names the row."""
 
 NOT_KNOWN = "-"
-NO_TEXTS = (
-    f"by {SIZED_SUMMARIZER}: summaries have a size and no text, so the report shows neither what "
-    "is kept nor how plans were repaired"
-)
 IN_BRIEF = (
     (
         "The agent saw its own views: scores compare policies, they do not predict success, and "
@@ -58,22 +53,13 @@ def make_table(
 
 
 def make_result_tables(measured: BacktestResult, named: Mapping[str, Sequence[str]]) -> list[Table]:
-    """Return the tables of each limit: for each caption of `named`, those columns of all setups.
-
-    A setup without texts is left out where a table has none but their columns.
-    """
+    """Return the tables of each limit: for each caption of `named`, those columns of all setups."""
     totals = compute_totals(measured)
     return [
         make_table(f"{caption}, limit {limit:,} tokens", SETUP_COLUMNS, shown, names)
         for limit in list_limits(measured)
         for caption, names in named.items()
-        if (
-            shown := [
-                one
-                for one in totals
-                if one.setup.limit == limit and ("R" not in names or has_texts(one.setup))
-            ]
-        )
+        if (shown := [one for one in totals if one.setup.limit == limit])
     ]
 
 
@@ -91,7 +77,7 @@ def make_difference_tables(
     measured: BacktestResult, metrics: Container[Metric] = tuple(Metric)
 ) -> list[Table]:
     """Return a table of each limit: how the other setups differ from the first."""
-    differences = [one for one in select_differences(measured) if one.metric in metrics]
+    differences = [one for one in compare_setups(measured) if one.metric in metrics]
     return [
         make_table(f"Against {here[0].against.label}, limit {limit:,}", DIFFERENCE_COLUMNS, here)
         for limit in list_limits(measured)
@@ -126,19 +112,6 @@ def describe_calibration(measured: BacktestResult) -> str:
     return calibrated if known == sessions else f"{calibrated}; else four characters each"
 
 
-def has_texts(setup: Setup) -> bool:
-    return setup.summarizer != SIZED_SUMMARIZER
-
-
-def select_differences(measured: BacktestResult) -> list[SetupDifference]:
-    """Select the differences that are known; ratios need texts."""
-    return [
-        one
-        for one in compare_setups(measured)
-        if one.metric.is_amount or (has_texts(one.setup) and has_texts(one.against))
-    ]
-
-
 def format_session_name(namespace: str, key: str) -> str:
     return key if namespace == "default" else f"{namespace}/{key}"
 
@@ -166,10 +139,8 @@ def _format_cost(total: SetupTotal) -> str:
     return format_dollars(total.usd) + (f" of {priced:,}" if priced < len(total.cells) else "")
 
 
-def _sum(name: str, *, needs_texts: bool = False) -> Callable[[SetupTotal], CellValue]:
-    return lambda one: (
-        NOT_KNOWN if needs_texts and not has_texts(one.setup) else one.sum_field(name)
-    )
+def _sum(name: str) -> Callable[[SetupTotal], CellValue]:
+    return lambda one: one.sum_field(name)
 
 
 def _score_columns(get: Callable[[Any], Scores]) -> Columns[Any]:
@@ -199,8 +170,8 @@ SETUP_COLUMNS: Columns[SetupTotal] = {
     "constraints": lambda one: divide(one.canonical.constraints_kept, one.canonical.constraints),
     "invented": attrgetter("canonical.novel"),
     "futile": _sum("futile"),
-    "broken": _sum("broken", needs_texts=True),
-    "stood in": _sum("stood_in", needs_texts=True),
+    "broken": _sum("broken"),
+    "stood in": _sum("stood_in"),
     "largest prompt": lambda one: max((cell.peak_tokens for cell in one.cells), default=0),
     "seconds": lambda one: f"{one.seconds:.1f}",
 }

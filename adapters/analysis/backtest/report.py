@@ -16,13 +16,11 @@ from ....domain.errors import ExportError
 from ...storage.private_files import make_folder, open_new
 from ..pages.templates import render_page
 from .backtest_tables import (
-    NO_TEXTS,
     SETUP_COLUMNS,
     Columns,
     Table,
     describe_calibration,
     format_session_name,
-    has_texts,
     make_control_table,
     make_difference_tables,
     make_failure_table,
@@ -106,9 +104,8 @@ class MissedOften(NamedTuple):
 
 def render_report(measured: BacktestResult) -> str:
     totals = compute_totals(measured)
-    scored = [one for one in totals if has_texts(one.setup)]
     by_limit = [
-        [one for one in scored if one.setup.limit == limit] for limit in list_limits(measured)
+        [one for one in totals if one.setup.limit == limit] for limit in list_limits(measured)
     ]
     drawings, is_priced = draw_cost_and_fidelity(filter(None, by_limit))
     return render_page(
@@ -116,8 +113,6 @@ def render_report(measured: BacktestResult) -> str:
         title="Backtest of compaction policies",
         plotly=Markup(_load_plotly()),  # noqa: S704 - the program that draws, from its package
         calibration=describe_calibration(measured),
-        no_texts="" if len(scored) == len(totals) else NO_TEXTS,
-        is_scored=bool(scored),
         labels=COLUMN_LABELS,
         results=make_result_tables(measured, _RESULTS),
         controls=make_control_table(measured),
@@ -126,7 +121,7 @@ def render_report(measured: BacktestResult) -> str:
         differences=make_difference_tables(measured),
         lost=[
             make_table(f"{one.setup.label}, limit {one.setup.limit:,}", _LOST_FACTS, facts)
-            for one in scored
+            for one in totals
             if (facts := _list_lost(one))
         ],
         trouble=make_table("What would have gone wrong", SETUP_COLUMNS, totals, _TROUBLE),

@@ -11,9 +11,8 @@ from ....domain.backtest.cell import Cell, ControlResult, Setup
 from ...settings.policy_catalog import find_policy_class
 from ...storage.event_log.event_mapper import dump_json
 from ...storage.sqlite.checked_cache import CheckedCache, find_cache_file
-from .cells import ItemResult, TaskItem
+from .cells import ItemResult, MeasuredSession, TaskItem
 from .grid import FIXED_DECIDERS
-from .session_log import MeasuredSession
 
 PACKAGE, ROOT = __name__.partition(".")[0], Path(__file__).parents[3]
 LAYERS = ("domain", "projections", "adapters")

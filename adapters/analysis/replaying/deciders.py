@@ -1,17 +1,19 @@
-"""Makes the decider of a replay by name: a policy, the recorded compactions, or none."""
+"""Makes the decider of a replay by name, with the cache of the summaries that models wrote."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pydantic import TypeAdapter
+
 from ....domain.compaction import MAIN_LINEAGE
-from ....domain.errors import InvalidSettingError
+from ....domain.errors import InvalidSettingError, MissingSummariesError
 from ....domain.event import Event
 from ....domain.models import ModelFacts
 from ....domain.policies.policy import Policy
 from ....domain.summaries.extractive import ExtractiveSummarizer
-from ....domain.summaries.summarizer import Draft, Material, SizedSummarizer
+from ....domain.summaries.summarizer import Draft, Material
 from ....projections.replay.policy_decider import PolicyDecider
 from ....projections.replay.recording import Recording
 from ....projections.replay.replay import Decider, NeverDecider, RecordedDecider
@@ -19,18 +21,81 @@ from ...runtime.compaction import from_settings
 from ...runtime.compaction.background import Cancellation
 from ...runtime.compaction.summary_chain import SummaryChain
 from ...settings.policy_catalog import get_policy
+from ...storage.sqlite.checked_cache import CheckedCache, find_cache_file, make_cache_key
 
 if TYPE_CHECKING:
     from ...settings.settings import Settings
-    from .cached_summaries import CachedSummaries
+
+SummaryCache = CheckedCache[Draft]
+"""The texts that models wrote, by a digest of the request."""
+
+_REMEDY = "name another file with --cache, which replays take"
+_DRAFT = TypeAdapter(Draft)
+
+
+def open_summary_cache(path: Path | None) -> SummaryCache:
+    """Open the cache in that file, or in the user's cache folder. Raises CacheFileError."""
+    return CheckedCache(path or find_cache_file("summaries.db"), _DRAFT, _REMEDY)
+
+
+@dataclass
+class CachedSummaries:
+    """Cached summaries of a model; missing ones are requested if that is allowed.
+
+    The key covers all inputs of the text: what leaves, the earlier summary, the form and wording,
+    the model, and the budget.
+    """
+
+    model: str
+    wording: Any
+    """Other instructions for the model, as JSON; a change of it asks for other texts."""
+    cache: SummaryCache
+    ask_model: Callable[[Material], Draft] | None = None
+    """None if no model may be asked."""
+    name: str = "llm"
+
+    def summarize(self, material: Material) -> Draft:
+        """Return the draft. Raises MissingSummariesError, or SummarizerFailedError as the model
+        does.
+        """
+        key = make_cache_key([self.name, self.model, self.wording, _material_to_json(material)])
+        known = self.cache.get(key)
+        if known is not None:
+            return known
+        if self.ask_model is None:
+            raise MissingSummariesError(
+                f"a summary of {material.covers} by {self.model} is not in the cache "
+                f"{self.cache.path}: `replay --allow-llm` asks for what is missing"
+            )
+        draft = self.ask_model(material)
+        self.cache.put(key, draft)
+        return draft
+
+
+def _material_to_json(material: Material) -> Any:
+    """Return all parts of a material that a text depends on, as JSON."""
+    template = material.template
+    return {
+        "budget": [material.budget, material.turn_budget],
+        "gone": [
+            [item.position, item.turn, item.block.model_dump(mode="json", exclude={"origin"})]
+            for item in material.removed_items
+        ],
+        "covers": material.covers.runs,
+        "prefix": material.prefix.runs,
+        "previous": material.previous,
+        "sections": material.previous_sections,
+        "digest": material.digest.model_dump(mode="json"),
+        "instructions": material.instructions,
+        "form": template and f"{type(template).__module__}.{template!r}",
+    }
+
 
 NO_POLICY = "none"
 """Sends the whole history, whatever its size."""
 RECORDED_POLICY = "recorded"
 """The recorded compactions: those of the session's source, and those served since."""
-SIZED_SUMMARIZER = "sized"
-"""Summaries that have a size and no meaningful text, to measure what a size alone does."""
-REPLAY_SUMMARIZERS = ("extractive", "llm", SIZED_SUMMARIZER)
+REPLAY_SUMMARIZERS = ("extractive", "llm")
 
 
 @dataclass(frozen=True)
@@ -52,10 +117,6 @@ class SummaryOptions:
             )
         if self.budget is not None and self.budget < 1:
             raise InvalidSettingError(f"a budget cannot be {self.budget}; it is 1 token or more")
-        if self.summarizer == SIZED_SUMMARIZER and self.budget is None:
-            raise InvalidSettingError(
-                f"summaries by {SIZED_SUMMARIZER} need a budget: that is their size"
-            )
         if self.summarizer != "llm" and (self.allow_llm or self.cache is not None):
             raise InvalidSettingError(
                 "a cache, and leave to ask a model, are for summaries by llm, "
@@ -102,10 +163,6 @@ def make_decider(
     decider = PolicyDecider(terms, recording, budget=summaries.budget, lineage=lineage)
     if summaries.summarizer == "llm":
         decider.summarizer = _open_cached_summaries(summaries, known, model)
-    elif summaries.summarizer == SIZED_SUMMARIZER:
-        assert summaries.budget is not None, "was checked when it was made"
-        # The policy limits the size of a summary, as for any other summarizer.
-        decider.summarizer, decider.budget = SizedSummarizer(summaries.budget), None
     if extractive:
         decider.extractive = extractive
     return decider
@@ -113,11 +170,10 @@ def make_decider(
 
 def _open_cached_summaries(
     wanted: SummaryOptions, known: "Settings", model: str | None
-) -> "CachedSummaries":
+) -> CachedSummaries:
     """Return the summaries of the model in the `summary` section of the settings."""
     from ...models.summarizers import prompts  # noqa: PLC0415 - start-up time
     from ...models.summarizers.llm_summarizer import LlmSummarizer  # noqa: PLC0415 - as above
-    from .cached_summaries import CachedSummaries, open_summary_cache  # noqa: PLC0415 - as above
 
     if known.summary.model is None and model is None:
         raise InvalidSettingError(

@@ -21,8 +21,7 @@ from ....projections.replay.replay import (
 from ...runtime.sessions.context_meter import find_context_limit
 from ...runtime.sessions.stored_session import StoredSession
 from ...storage.event_log.storage_errors import translate_storage_errors
-from .cached_summaries import CachedSummaries
-from .deciders import SummaryOptions, make_decider
+from .deciders import CachedSummaries, SummaryOptions, make_decider
 from .recordings import check_new_lineage, read_calibrated, store_decisions
 
 

@@ -17,10 +17,8 @@ from ....domain.hooks import Progress
 from ...analysis.backtest.backtest import backtest as run_backtest
 from ...analysis.backtest.backtest_tables import (
     IN_BRIEF,
-    NO_TEXTS,
     Table,
     describe_calibration,
-    has_texts,
     make_control_table,
     make_difference_tables,
     make_failure_table,
@@ -33,8 +31,7 @@ from ...runtime.sessions.session_store import SessionStore, open_store
 from ...runtime.sessions.store_context import Opening
 from ...runtime.sessions.stored_session import StoredSession
 from ...transcripts.reports import FileReport
-from ..command_line.completion import suggest_policies
-from ..command_line.options import parse_settings
+from ..command_line.options import parse_settings, suggest_policies
 from ..command_line.printing import (
     format_count,
     print_error,
@@ -272,8 +269,6 @@ def print_backtest(measured: BacktestResult) -> None:
             MAX_LISTED_ROWS,
         )
     print_text()
-    if not all(map(has_texts, measured.setups)):
-        print_text(NO_TEXTS)
     for caveat in IN_BRIEF:
         print_text(caveat)
 

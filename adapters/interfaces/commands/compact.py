@@ -22,8 +22,13 @@ from ...models.model_catalog import look_up_facts
 from ...runtime.compaction.event_sink import make_status_listener
 from ...runtime.compaction.options import CompactionOptions
 from ...runtime.compaction.outcome import CompactionOutcome, Explanation
-from ..command_line.completion import suggest_policies
-from ..command_line.options import LINEAGE, POLICY_SETTINGS, SESSION, parse_settings
+from ..command_line.options import (
+    LINEAGE,
+    POLICY_SETTINGS,
+    SESSION,
+    parse_settings,
+    suggest_policies,
+)
 from ..command_line.printing import (
     format_count,
     format_handles,

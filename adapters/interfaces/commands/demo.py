@@ -11,6 +11,8 @@ from tempfile import mkdtemp
 from time import perf_counter
 from typing import Any
 
+import zstandard
+
 from ....domain.blocks import BlockKind
 from ....domain.errors import ImportFileError, NothingToCompactError
 from ....domain.ranges import Ranges
@@ -34,10 +36,11 @@ from ..command_line.printing import (
 )
 from ..command_line.sessions import open_call_store
 from ..command_line.verbs import DATABASE_VARIABLE, Answer, Invocation, argument
-from ..sample import write_sample
 from .compact import outcome_to_json
 from .verify import describe_verdict, verdict_to_json
 
+SAMPLE_FILE = Path(__file__).parents[1] / "sample.jsonl.zst"
+"""An invented Claude Code transcript, which `scripts/make_sample.py` made."""
 MAX_TRIED_SESSIONS = 5
 _TOUR_KEYS = ("session", "before", "after", "compaction", "left", "recalled", "verify")
 MAX_SUMMARY_LINES = 12
@@ -79,6 +82,11 @@ def demo(
         return Answer(document, partial(_print_reasons, document, tokens), is_good=bool(sessions))
     is_good = document["verify"]["ok"] and all(one["original"] for one in document["recalled"])
     return Answer(document, partial(_print_tour, document, tokens), is_good=is_good)
+
+
+def write_sample(path: Path) -> None:
+    """Write the sample session to `path`; the bytes are always the same."""
+    path.write_bytes(zstandard.decompress(SAMPLE_FILE.read_bytes()))
 
 
 def _compact_largest(

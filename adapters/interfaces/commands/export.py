@@ -15,7 +15,7 @@ from ...runtime.sessions.session_store import SessionStore
 from ...runtime.sessions.stored_session import StoredSession
 from ...transcripts.formats.catalog import ARCHIVE_FORMAT, FORMATS
 from ...transcripts.reports import ExportReport
-from ..command_line.completion import suggest_formats, suggest_sessions
+from ..command_line.options import suggest_formats, suggest_sessions
 from ..command_line.printing import (
     escape_controls,
     format_count,

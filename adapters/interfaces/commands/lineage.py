@@ -1,6 +1,6 @@
-"""Implements `lineage`: which summary replaces which blocks, as trees of boundaries."""
+"""Implements `lineage`: which summary replaces which blocks, boundary by boundary."""
 
-from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,15 +13,17 @@ from ..command_line.options import FULL, HTML, SESSION, write_session_page
 from ..command_line.printing import (
     clip_text,
     format_count,
-    format_handles,
     list_fields,
     pick,
+    print_fields,
+    print_rows,
+    print_text,
 )
 from ..command_line.sessions import name_to_json, open_call_session
 from ..command_line.verbs import Answer, Invocation, option
 
-_EXCERPT_CHARACTERS = 68
-_IN_USE = {BoundaryStatus.SERVED, BoundaryStatus.BUILT_UPON}
+_EXCERPT_CELLS = 78
+"""What is shown of a summary; `--full` shows all of it."""
 
 
 def lineage(
@@ -37,10 +39,13 @@ def lineage(
         trees = read_lineage_trees(found, [named] if named else list_session_lineages(found))
         page = write_session_page(found, html, named, full=full)
     lineages = [lineage_to_json(tree) for tree in trees]
-    lines = [line for tree in trees for line in format_tree(tree, full=full)]
-    lines = lines or [f"Nothing was compacted in {found.key} yet: its view is all of the log."]
-    lines += [f"wrote {page}"] if page else []
-    return Answer(name_to_json(found) | {"page": page, "lineages": lineages}, *lines)
+    nothing = f"Nothing was compacted in {found.key} yet: its view is all of the log."
+    return Answer(
+        name_to_json(found) | {"page": page, "lineages": lineages},
+        *(partial(print_lineage, tree, full=full) for tree in trees),
+        *([] if trees else [nothing]),
+        *([f"wrote {page}"] if page else []),
+    )
 
 
 def lineage_to_json(tree: LineageTree) -> dict[str, Any]:
@@ -90,63 +95,49 @@ def _attempt_to_json(attempt: FailedCompaction) -> dict[str, Any]:
     }
 
 
-def format_tree(tree: LineageTree, *, full: bool = False) -> Iterator[str]:
-    """Yield the lines of a tree; each boundary is below the one that it builds upon."""
-    served = (
-        f"compaction {tree.find_compaction_number(tree.served)} is served"
-        if tree.served
-        else "all of the log is served"
-    )
+def print_lineage(tree: LineageTree, *, full: bool = False) -> None:
+    """Print the boundaries in order, the attempts that failed, and what replaces what left."""
+    find_number = tree.find_compaction_number
+    served = f"compaction {find_number(tree.served)}" if tree.served else "all of the log"
     went_on = f", continues {tree.continued_lineage}" if tree.continued_lineage else ""
     count = format_count(len(tree.nodes), "compaction")
-    yield f"* {tree.session} on {tree.lineage}: {count}, {served}{went_on}"
-    yield from (f"|  {line}" for line in _attempt_lines(tree, 0))
-    yield from _format_branch(tree, 0, "", full=full)
-    for stand in tree.list_summarized_blocks():
-        left_with = tree.find_compaction_number(stand.removed_by)
-        summary = tree.find_compaction_number(stand.summary)
-        blocks = f"{format_handles(stand.blocks)} left with compaction {left_with}"
-        yield f"{blocks}; the summary of {summary} replaces them"
-
-
-def _format_branch(tree: LineageTree, number: int, indent: str, *, full: bool) -> Iterator[str]:
-    # A chain is not indented, however long it is; only dead ends are.
-    while children := tree.list_children(number):
-        children = sorted(children, key=lambda child: (child.status in _IN_USE, child.number))
-        main = children[-1]
-        for child in children:
-            is_last = child is main and not tree.list_children(main.number)
-            lead, inside = ("`- ", "   ") if is_last else ("|- ", "|  ")
-            first, *others = _node_lines(tree, child, full=full)
-            yield indent + lead + first
-            yield from (indent + inside + line for line in others)
-            if child is not main:
-                yield from _format_branch(tree, child.number, f"{indent}|  ", full=full)
-        number = main.number
-
-
-def _node_lines(tree: LineageTree, node: BoundaryNode, *, full: bool) -> Iterator[str]:
-    boundary, summary = node.boundary, node.summary
-    when = (find_source_time(boundary) or node.drawn_at).astimezone()
-    inherited = f", decided in {node.lineage}" if node.lineage != tree.lineage else ""
-    yield (
-        f"{tree.find_compaction_number(node.number)} [{_format_standing(node)}] {boundary.trigger},"
-        f" {boundary.policy}, {when:%Y-%m-%d %H:%M}{inherited}"
-    )
-    shown = {
-        "size": str(node.sizes),
-        **pick(summary, "summary_tokens=tokens by=summarizer model"),
-        **pick(node, "took_out=new_blocks takes_over=inherited_blocks"),
-        **pick(boundary, "hidden pinned"),
-        "results_shortened": len(boundary.trims) or None,
-    }
-    for label, text in list_fields(shown):
-        yield f"   {label} {text}"
-    if summary is not None:
-        text = summary.text
-        for line in text.split("\n") if full else [clip_text(text, _EXCERPT_CHARACTERS)]:
-            yield f"   | {line}"
-    yield from _attempt_lines(tree, node.number)
+    print_text(f"{tree.session} on {tree.lineage}: {count}, {served} is served{went_on}")
+    for number, node in enumerate(tree.nodes, start=1):
+        boundary, summary = node.boundary, node.summary
+        print_text(f"\ncompaction {number} [{_format_standing(node)}]", bold=True)
+        shown = {
+            "builds_on": node.previous and f"compaction {find_number(node.previous)}",
+            "when": find_source_time(boundary) or node.drawn_at,
+            **pick(boundary, "trigger policy"),
+            "decided_in": node.lineage if node.lineage != tree.lineage else None,
+            "size": str(node.sizes),
+            **pick(summary, "summary_tokens=tokens by=summarizer model"),
+            **pick(node, "took_out=new_blocks takes_over=inherited_blocks"),
+            **pick(boundary, "hidden pinned"),
+            "results_shortened": len(boundary.trims),
+        }
+        print_fields(list_fields({name: value for name, value in shown.items() if value != 0}))
+        text = summary.text if summary else ""
+        for line in text.split("\n") if full else filter(None, [clip_text(text, _EXCERPT_CELLS)]):
+            print_text(f"| {line}")
+    attempts = [
+        {
+            "upon": attempt.based_on and find_number(attempt.based_on),
+            "what": "failed" if isinstance(attempt.event, CompactionFailed) else "draft rejected",
+            "why": attempt.event.reason,
+        }
+        for attempt in tree.attempts
+    ]
+    print_rows(attempts, "attempts that failed")
+    replaced = [
+        {
+            "blocks": stand.blocks,
+            "left with": f"compaction {find_number(stand.removed_by)}",
+            "replaced by": f"the summary of {find_number(stand.summary)}",
+        }
+        for stand in tree.list_summarized_blocks()
+    ]
+    print_rows(replaced, "what replaces the blocks that left")
 
 
 def _format_standing(node: BoundaryNode) -> str:
@@ -160,10 +151,3 @@ def _format_standing(node: BoundaryNode) -> str:
         parts.append(f"served from #{node.served_from}")
         parts += [f"call {node.first_call} on"] if node.first_call is not None else []
     return ", ".join(parts)
-
-
-def _attempt_lines(tree: LineageTree, upon: int) -> Iterator[str]:
-    for attempt in tree.attempts:
-        if attempt.based_on == upon:
-            failed = isinstance(attempt.event, CompactionFailed)
-            yield f"x {'failed' if failed else 'draft rejected'}: {attempt.event.reason}"

@@ -10,8 +10,7 @@ from ....projections.replay.replay import ReplayCompaction, ReplayedCall
 from ...analysis.replaying import run_replay
 from ...analysis.replaying.deciders import REPLAY_SUMMARIZERS
 from ...analysis.replaying.run_replay import Replay
-from ..command_line.completion import suggest_policies
-from ..command_line.options import POLICY_SETTINGS, SESSION, parse_settings
+from ..command_line.options import POLICY_SETTINGS, SESSION, parse_settings, suggest_policies
 from ..command_line.printing import (
     format_count,
     format_handles,

@@ -4,16 +4,14 @@ from itertools import product
 from typing import Any
 
 import pytest
-from backtests import cell, measured, setup
+from backtests import cell, setup
 from hypothesis import given
 from hypothesis import strategies as st
 
 from cutbank.adapters.analysis.backtest.backtest_tables import (
     make_recall_command,
-    select_differences,
 )
 from cutbank.adapters.analysis.backtest.grid import FIXED_DECIDERS, Grid
-from cutbank.domain.backtest.comparison import Metric
 from cutbank.domain.errors import InvalidSettingError
 
 NAMES = st.sampled_from(("none", "recorded", "pi", "preserve-zone", "kdcube", "qbit@as_shipped"))
@@ -76,21 +74,6 @@ def test_what_cannot_be_is_refused_in_one_line(asked: dict[str, Any], why: str) 
         Grid(**{"policies": ["pi"], **asked})
 
     assert "\n" not in str(refused.value)
-
-
-def test_what_texts_keep_is_told_apart_among_those_that_have_texts() -> None:
-    texts = [setup("pi", budget=budget) for budget in (500, 800)]
-    sized = setup("pi", summarizer="sized", budget=800)
-    sessions = "abcdefgh"
-
-    found = select_differences(
-        measured(*(cell(s, one) for s in sessions for one in (*texts, sized)))
-    )
-
-    told = {one.metric for one in found if one.setup == sized}
-    assert told
-    assert all(measure.is_amount for measure in told)
-    assert {one.metric for one in found if one.setup == texts[1]} == set(Metric)
 
 
 def test_what_was_lost_is_recalled_where_its_session_is() -> None:

@@ -15,7 +15,6 @@ from plotly import io as plotly_io
 from plotly.offline import get_plotlyjs
 
 from cutbank.adapters.analysis.backtest import report
-from cutbank.adapters.analysis.backtest.backtest_tables import NO_TEXTS
 from cutbank.adapters.analysis.backtest.report import render_report, write_report
 from cutbank.domain.backtest.cell import BacktestResult, MissedFact
 from cutbank.domain.errors import ExportError
@@ -60,22 +59,6 @@ def test_each_drawing_is_valid_and_can_be_read_by_who_does_not_see_it() -> None:
     assert [one["id"] for one in places] == ["drawing-1", "drawing-2"], "one for each limit"
     assert all(one["role"] == "img" and len(one["aria-label"]) > 20 for one in places)
     check_drawings(found)
-
-
-def test_of_summaries_without_texts_the_page_says_what_they_cost_and_why_it_says_no_more() -> None:
-    sized = [setup("pi", summarizer="sized", budget=budget) for budget in (500, 800)]
-    plain = setup("pi", budget=500)
-    cells = [cell(name, one) for name in "abcdefgh" for one in (*sized, plain)]
-
-    alone = read(measured(*(one for one in cells if one.setup != plain)))
-    beside = read(measured(*cells))
-
-    assert (len(alone.documents), len(beside.documents)) == (0, 1)
-    assert "What it costs" in alone.said
-    assert ("What it keeps" in alone.said, "What it keeps" in beside.said) == (False, True)
-    assert NO_TEXTS[1:] in alone.said
-    assert NO_TEXTS[1:] in beside.said
-    assert NO_TEXTS[1:] not in read(told_apart()).said
 
 
 def test_no_text_of_a_session_becomes_part_of_the_page(tmp_path: Path) -> None:

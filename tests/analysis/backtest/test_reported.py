@@ -10,9 +10,8 @@ from transcripts import NO_SESSIONS, SESSIONS
 
 import cutbank
 from cutbank import Block, CompactionOptions, SessionStore, StoredSession
-from cutbank.adapters.analysis.backtest.cells import CellBench
+from cutbank.adapters.analysis.backtest.cells import MeasuredSession, read_recorded_calls
 from cutbank.adapters.analysis.backtest.report import write_report
-from cutbank.adapters.analysis.backtest.session_log import MeasuredSession, read_recorded_calls
 from cutbank.adapters.analysis.replaying.recordings import read_recording
 from cutbank.adapters.interfaces.commands.backtest import import_temporarily
 from cutbank.adapters.models.model_catalog import look_up_facts
@@ -51,7 +50,7 @@ def reported(session: StoredSession) -> list[ModelCalled]:
 
 
 def cell_of(session: StoredSession, policy: str, limit: int = 200_000) -> Cell:
-    cell = CellBench(read(session)).measure(Setup(policy=policy, limit=limit))
+    cell = read(session).measure(Setup(policy=policy, limit=limit))
     assert isinstance(cell, Cell)
     return cell
 

@@ -12,9 +12,8 @@ from clock import Clock
 import cutbank
 from cutbank import Block, CompactionOptions, SessionStore, Settings, StoredSession
 from cutbank.adapters.analysis.backtest import result_cache
-from cutbank.adapters.analysis.backtest.cells import ControlItem
+from cutbank.adapters.analysis.backtest.cells import ControlItem, MeasuredSession
 from cutbank.adapters.analysis.backtest.result_cache import fingerprint_item
-from cutbank.adapters.analysis.backtest.session_log import MeasuredSession
 from cutbank.adapters.settings.compaction_settings import CompactionSettings
 from cutbank.domain.backtest.cell import Setup
 
@@ -75,7 +74,7 @@ def test_whatever_a_cell_follows_from_changes_its_fingerprint(store: SessionStor
     prices = Settings.model_validate({"models": {"m": {"input_usd": 1.0, "output_usd": 2.0}}})
     gain = Settings(compaction=CompactionSettings(minimum_gain=0.2))
     named = SETUP.model_copy(update={"model": "m"})
-    changed = ({"limit": 2}, {"budget": 2}, {"settings": {"a": 1}}, {"summarizer": "sized"})
+    changed = ({"limit": 2}, {"budget": 2}, {"settings": {"a": 1}}, {"summarizer": "other"})
     found = [
         fingerprint_item(log, SETUP),
         fingerprint_item(MeasuredSession.read(store.session("b"), Settings()), SETUP),

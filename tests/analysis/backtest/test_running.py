@@ -9,9 +9,8 @@ from typing import Any
 import pytest
 
 import cutbank
-from cutbank import BacktestError, Block, CutbankError, InvalidSettingError, SessionStore
+from cutbank import BacktestError, Block, CutbankError, SessionStore
 from cutbank.domain.backtest.cell import BacktestResult, Cell, CellOutcome
-from cutbank.domain.fidelity.scores import Scores
 
 from .conftest import Bring, talk
 
@@ -98,8 +97,6 @@ REFUSED: list[tuple[dict[str, Any], type[CutbankError], str]] = [
     ({"sessions": []}, BacktestError, "there are no sessions in"),
     ({"jobs": 0}, BacktestError, "needs a process, not 0"),
     ({"timeout_s": 0}, BacktestError, "more than 0, not 0"),
-    ({"summarizer": "sized", "budgets": (None,)}, InvalidSettingError, "need a budget"),
-    ({"summarizer": "sized", "budgets": (100, None)}, InvalidSettingError, "need a budget"),
 ]
 
 
@@ -252,13 +249,3 @@ def test_a_session_that_went_on_is_measured_anew_and_the_others_are_not(
     same = [one == other for one, other in zip(first.cells, second.cells, strict=True)]
     assert same == [True, False, True]
     assert second.cells[1].calls == first.cells[1].calls + 1
-
-
-# Summaries of a size and no text
-
-
-def test_nothing_is_said_of_fidelity_where_there_is_no_text(talks: SessionStore) -> None:
-    measured = measure(talks, ["pi"], summarizer="sized", budgets=(100,))
-
-    assert [one.canonical for one in measured.cells] == [Scores()] * 3
-    assert measured.controls == ()

@@ -14,7 +14,7 @@ from platformdirs import user_data_path
 
 import cutbank
 from cutbank.adapters.interfaces.command_line.verbs import VERBS
-from cutbank.adapters.interfaces.sample import write_sample
+from cutbank.adapters.interfaces.commands.demo import write_sample
 from cutbank.adapters.runtime.sessions.session_store import open_store
 
 from .conftest import PROGRAM, Run

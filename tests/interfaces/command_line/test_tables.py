@@ -20,7 +20,7 @@ from cutbank.adapters.interfaces.command_line.printing import (
     print_text,
 )
 from cutbank.adapters.interfaces.commands.backtest import MAX_LISTED_ROWS, print_backtest
-from cutbank.adapters.interfaces.sample import write_sample
+from cutbank.adapters.interfaces.commands.demo import write_sample
 from cutbank.domain.backtest.cell import BacktestResult, CellOutcome
 
 from .conftest import Run, act_as_terminal
