@@ -1,7 +1,7 @@
 """Runs a backtest: known results come from the cache, the others are measured."""
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from itertools import product
 from pathlib import Path
@@ -48,7 +48,6 @@ def backtest(
     timeout_s: float = DEFAULT_TIMEOUT_S,
     cache: str | Path | None = None,
     progress: Progress | None = None,
-    remark: Callable[[str], None] | None = None,
 ) -> BacktestResult:
     """Measure what each session, of all or of `sessions`, would have cost under each setup.
 
@@ -60,8 +59,8 @@ def backtest(
     `jobs` processes measure; a script calls this below `if __name__ == "__main__":`, because each
     process imports it. A cell that exceeds `timeout_s` seconds, or whose process ends, becomes a
     row with that error. `cache` is a file that keeps results. `progress` is called with how many
-    cells and controls are done, and of how many; `remark` with each remark, one line each. The same
-    sessions and setups give the same results, except for seconds, however it is run.
+    cells and controls are done, and of how many. The same sessions and setups give the same
+    results, except for seconds, however it is run.
 
     Raises InvalidSettingError for an invalid policy, setting or number, BacktestError if there is
     nothing to measure or no process to do it, CacheFileError for a cache that cannot be used.
@@ -85,7 +84,7 @@ def backtest(
     with translate_storage_errors(store.name):
         if kept is not None:
             open_result_cache(kept).close()  # before hours of measuring
-        run = _Backtest(store, found, grid, cache=kept, progress=progress, remark=remark)
+        run = _Backtest(store, found, grid, cache=kept, progress=progress)
         return run.run(jobs or _count_cores(), timeout_s)
 
 
@@ -98,7 +97,6 @@ class _Backtest:
         *,
         cache: Path | None,
         progress: Progress | None,
-        remark: Callable[[str], None] | None,
     ) -> None:
         self.store = store
         self.sessions = {(one.namespace, one.key): one for one in sessions}
@@ -106,7 +104,6 @@ class _Backtest:
         self.cache = cache
         """The file that keeps results; None keeps nothing."""
         self.progress = progress or (lambda *_: None)
-        self.remark = remark or (lambda _: None)
         self.limits = dict.fromkeys(grid.limits)
         budgets = tuple(one for one in grid.budgets if one is not None) or CONTROL_BUDGETS
         controls = (ControlItem(limit, budgets) for limit in self.limits)
@@ -127,15 +124,9 @@ class _Backtest:
         with _share_database(self.store) as address:
             terms = BenchTerms(address, self.store.settings, self.cache)
             tasks = self._make_tasks(processes)
-            try:
-                with closing(measure_tasks(tasks, terms, processes, timeout_s)) as answers:
-                    for answer in answers:
-                        self._take_answer(answer)
-            except KeyboardInterrupt:
-                if self.cache is not None:
-                    kept = f"what was measured is kept in {self.cache}"
-                    self.remark(f"{kept}: begin it again to go on")
-                raise
+            with closing(measure_tasks(tasks, terms, processes, timeout_s)) as answers:
+                for answer in answers:
+                    self._take_answer(answer)
         return self._sort_results()
 
     def _make_tasks(self, processes: int) -> list[SessionTask]:
@@ -150,7 +141,7 @@ class _Backtest:
         return [SessionTask(*at, part) for at, _ in by_length for part in parts]
 
     def _take_answer(self, answer: ItemAnswer) -> None:
-        task, number, result, remark = answer
+        task, number, result = answer
         at = task.namespace, task.key
         if number is None:
             assert isinstance(result, Cell), "a session that was read has a cell"
@@ -167,9 +158,6 @@ class _Backtest:
             self.results[at, number] = self.blank_cells[at].model_copy(update=row)
         else:
             self.skipped[f"{format_session_name(*at)}: controls at {item.limit}"] = result.reason
-        if remark and self.cache is not None:
-            self.remark(remark)
-            self.cache = None
         self._report_progress(1)
 
     def _sort_results(self) -> BacktestResult:

@@ -12,7 +12,7 @@ from multiprocessing import get_context, parent_process
 from pathlib import Path
 from queue import SimpleQueue
 from threading import Thread
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 from pebble import ProcessExpired, ProcessPool
 
@@ -23,6 +23,8 @@ from ...settings.settings import Settings
 from ...storage.event_log.storage_errors import translate_storage_errors
 from .cells import ItemResult, MeasuredSession, TaskItem
 from .result_cache import ResultCache, fingerprint_item, open_result_cache
+
+logger = logging.getLogger("cutbank.backtest")
 
 DEFAULT_TIMEOUT_S = 300.0
 _SPAWN = get_context("spawn")
@@ -66,8 +68,6 @@ class ItemAnswer(NamedTuple):
     """The number of the item; None if the session was read, and nothing measured yet."""
     result: ItemResult | MeasurementFailure
     """What was measured, or, of a session that was read, the cell without any measurement."""
-    remark: str = ""
-    """Why nothing more is kept."""
 
 
 class _Step(NamedTuple):
@@ -105,8 +105,8 @@ def measure_tasks(
         while steps:
             future = finished.get()
             pool, task, number = steps.pop(future)
-            result, remark = _get_result(future, timeout_s)
-            answers = [ItemAnswer(task, number, result, remark)]
+            result = _get_result(future, timeout_s)
+            answers = [ItemAnswer(task, number, result)]
             if number is None and isinstance(result, MeasurementFailure):
                 answers = [ItemAnswer(task, each, result) for each in task.items]
             elif isinstance(result, Cell) and number is None and result.calls:
@@ -127,24 +127,24 @@ def start_pool() -> ProcessPool:
     return ProcessPool(max_workers=1, initializer=start_worker, context=_SPAWN)
 
 
-def _get_result(future: Future[Any], timeout_s: float) -> tuple[Any, str]:
-    """Return what a process answered, with its remark; if it did not, the reason."""
+def _get_result(future: Future[Any], timeout_s: float) -> Any:
+    """Return what a process answered; if it did not, the reason."""
     error = future.exception()
     match error:
         case None:
-            return cast(tuple[Any, str], future.result())
+            return future.result()
         case TimeoutError():
             reason = f"it took more than {timeout_s:g} seconds"
-            return MeasurementFailure(CellOutcome.TIMED_OUT, reason), ""
+            return MeasurementFailure(CellOutcome.TIMED_OUT, reason)
         case ProcessExpired():
-            return MeasurementFailure(CellOutcome.DIED, _describe_exit(error.exitcode)), ""
+            return MeasurementFailure(CellOutcome.DIED, _describe_exit(error.exitcode))
         case BrokenProcessPool():
             raise BacktestError(
                 "a process of the backtest ended while it had nothing to do; in a script, call "
                 'backtest below `if __name__ == "__main__":`; begin it again to go on'
             )
         case _:  # a policy may exit
-            return MeasurementFailure(CellOutcome.DIED, describe_error(error)), ""
+            return MeasurementFailure(CellOutcome.DIED, describe_error(error))
 
 
 def _describe_exit(code: int) -> str:
@@ -158,7 +158,7 @@ def _describe_exit(code: int) -> str:
 # In a process of the pool
 
 
-class _Worker:
+class Worker:
     """What this process has open: the database, the cache, and the session that it measures."""
 
     def __init__(self) -> None:
@@ -184,23 +184,23 @@ class _Worker:
             gc.freeze()  # a session holds many objects, which the collector would walk in vain
         return self.measured
 
-    def measure(self, session: MeasuredSession, item: TaskItem) -> tuple[ItemResult, str]:
-        """Return the kept result, or measure it and keep it; also return why it is not kept."""
+    def measure(self, session: MeasuredSession, item: TaskItem) -> ItemResult:
+        """Return the kept result, or measure it and keep it."""
         if self.cache is None or (key := fingerprint_item(session, item)) is None:
-            return session.measure(item), ""
+            return session.measure(item)
         if (found := self.cache.get(key)) is not None:
-            return found, ""
+            return found
         result = session.measure(item)
         try:
             self.cache.put(key, result)
         except CacheFileError as error:
             # A full disk, for example, must not lose the results in memory.
             self.cache = None
-            return result, f"{error}; nothing more is kept"
-        return result, ""
+            logger.warning("%s; nothing more is kept", error)
+        return result
 
 
-_worker = _Worker()
+_worker = Worker()
 """That of this process, if it is one of a backtest."""
 
 
@@ -212,20 +212,18 @@ def start_worker() -> None:
     Thread(target=_exit_with_parent, daemon=True).start()
 
 
-def read_session(
-    terms: BenchTerms, namespace: str, key: str
-) -> tuple[Cell | MeasurementFailure, str]:
+def read_session(terms: BenchTerms, namespace: str, key: str) -> Cell | MeasurementFailure:
     """Return what is known of a session before any measurement."""
     try:
-        return _worker.open_session(terms, namespace, key).blank_cell, ""
+        return _worker.open_session(terms, namespace, key).blank_cell
     except Exception as error:  # noqa: BLE001 - one session that cannot be read stops no other
         reason = f"it cannot be read: {describe_error(error)}"
-        return MeasurementFailure(CellOutcome.FAILED, reason), ""
+        return MeasurementFailure(CellOutcome.FAILED, reason)
 
 
 def measure_item(
     terms: BenchTerms, namespace: str, key: str, item: TaskItem
-) -> tuple[ItemResult | MeasurementFailure, str]:
+) -> ItemResult | MeasurementFailure:
     """Measure one setup, or the controls at one limit."""
     try:
         return _worker.measure(_worker.open_session(terms, namespace, key), item)
@@ -233,8 +231,8 @@ def measure_item(
         why = str(error) if isinstance(error, CutbankError) else describe_error(error)
         cause = error.__cause__ if isinstance(error, PolicyFailedError) else error
         if isinstance(cause, MemoryError):
-            return MeasurementFailure(CellOutcome.DIED, f"it ran out of memory ({why})"), ""
-        return MeasurementFailure(CellOutcome.FAILED, why), ""
+            return MeasurementFailure(CellOutcome.DIED, f"it ran out of memory ({why})")
+        return MeasurementFailure(CellOutcome.FAILED, why)
 
 
 def describe_error(error: BaseException) -> str:

@@ -112,25 +112,30 @@ def backtest(
         from ...analysis.backtest.report import check_report  # noqa: PLC0415 - wanted here only
 
         check_report(report)
-    with (
-        _open_sessions(call, target, quiet=quiet) as (store, sessions, unread),
-        show_progress("measuring", wanted=not quiet) as progress,
-    ):
-        measured = run_backtest(
-            store,
-            asked,
-            sessions=sessions,
-            limits=prompts,
-            settings=grid,
-            budgets=sizes,
-            summarizer=summarizer,
-            model=model,
-            jobs=jobs,
-            timeout_s=timeout,
-            cache=None if no_cache else cache or find_default_cache(),
-            progress=progress,
-            remark=print_note,
-        )
+    kept = None if no_cache else cache or find_default_cache()
+    try:
+        with (
+            _open_sessions(call, target, quiet=quiet) as (store, sessions, unread),
+            show_progress("measuring", wanted=not quiet) as progress,
+        ):
+            measured = run_backtest(
+                store,
+                asked,
+                sessions=sessions,
+                limits=prompts,
+                settings=grid,
+                budgets=sizes,
+                summarizer=summarizer,
+                model=model,
+                jobs=jobs,
+                timeout_s=timeout,
+                cache=kept,
+                progress=progress,
+            )
+    except KeyboardInterrupt:
+        if kept:
+            print_note(f"what was measured is kept in {kept}: begin it again to go on")
+        raise
     measured = measured.model_copy(update={"skipped": {**unread, **measured.skipped}})
     is_good = not unread and all(cell.outcome is CellOutcome.DONE for cell in measured.cells)
     answer = Answer(

@@ -3,6 +3,7 @@
 import os
 import signal
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,8 @@ import pytest
 
 import cutbank
 from cutbank import BacktestError, Block, CutbankError, SessionStore
-from cutbank.domain.backtest.cell import BacktestResult, Cell, CellOutcome
+from cutbank.adapters.analysis.backtest.backtest_pool import BenchTerms, Worker
+from cutbank.domain.backtest.cell import BacktestResult, Cell, CellOutcome, Setup
 
 from .conftest import Bring, talk
 
@@ -220,20 +222,21 @@ def test_a_damaged_row_is_measured_anew(talks: SessionStore, cache: Path) -> Non
 
 
 def test_a_cache_that_cannot_be_written_any_more_costs_what_is_kept_and_no_answer(
-    talks: SessionStore, cache: Path
+    talks: SessionStore, cache: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    told: list[str] = []
+    terms = BenchTerms(talks.name, talks.settings, cache)
+    worker, setup = Worker(), Setup(policy="pi", limit=LIMIT)
+    session = worker.open_session(terms, "default", "a")
+    with closing(sqlite3.connect(cache)) as connection:
+        connection.execute("DROP TABLE kept")
 
-    def spoil(done: int, _: int) -> None:
-        if done == 1:
-            with sqlite3.connect(cache) as connection:
-                connection.execute("DROP TABLE kept")
-            connection.close()
+    found, again = worker.measure(session, setup), session.measure(setup)
+    worker.store.close()
 
-    found = measure(talks, ["pi"], cache=cache, progress=spoil, remark=told.append)
-
-    assert timeless(found) == timeless(measure(talks, ["pi"]))
-    (line,) = told
+    assert isinstance(found, Cell)
+    assert isinstance(again, Cell)
+    assert found.context == again.context
+    (line,) = caplog.messages
     assert str(cache) in line
     assert line.endswith("nothing more is kept")
 
