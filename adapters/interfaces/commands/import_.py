@@ -20,13 +20,14 @@ import typer
 from ....domain.errors import ImportFileError, InvalidSettingError, NegativeAnswerError
 from ...runtime.following.live_file import FileNews
 from ...runtime.following.transcript_follower import TranscriptFollower
-from ...runtime.importing.file_import import UNCHANGED, ImportOptions, WantedFile
+from ...runtime.importing.file_import import UNCHANGED, WantedFile
 from ...runtime.importing.importer import import_files, list_wanted_files
 from ...runtime.importing.transcript_discovery import (
     FoundTranscripts,
     find_installed_transcripts,
     list_hints,
 )
+from ...runtime.importing.transcript_import import ImportOptions
 from ...transcripts.reports import FileReport
 from ..command_line.printing import (
     INDENT,

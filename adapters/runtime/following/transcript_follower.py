@@ -12,16 +12,13 @@ from ...storage.event_log.storage_errors import translate_storage_errors
 from ...transcripts.formats.catalog import TRANSCRIPT_SUFFIXES, find_transcripts, recognize_format
 from ...transcripts.formats.source import TranscriptSource
 from ...transcripts.reports import FileReport
-from ..importing.file_import import (
+from ..importing.file_import import WantedFile, import_file, report_unchanged
+from ..importing.transcript_import import (
     DEFAULT_OPTIONS,
     ImportOptions,
-    WantedFile,
-    import_file,
-    make_redactor,
-    make_source_name,
-    report_unchanged,
+    SubAgentLinks,
+    TranscriptImport,
 )
-from ..importing.transcript_import import SubAgentLinks
 from ..sessions.session_store import SessionStore
 from .live_file import FileNews, LiveFile
 
@@ -202,9 +199,8 @@ class TranscriptFollower:
         ]
 
     def _is_stored(self, path: Path) -> bool:
-        source = make_source_name(path, make_redactor(path) if self.options.redacts else None)
-        namespace, mark = self.options.target_namespace, _read_mark(path)
-        row = self.store.events.recorder.select_import(namespace, source)
+        row = TranscriptImport(self.store, self.options, path, self.links).row
+        mark = _read_mark(path)
         if not (row and row.session and row.complete and row.bytes == mark[1]):
             return False
         self.marks[path] = mark

@@ -5,21 +5,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from eventsourcing.persistence import PersistenceError
 
 from ....domain.errors import CutbankError, StorageError
-from ...storage.event_log.source_segments import SourceKeeper
 from ...transcripts.formats.catalog import recognize_format
-from ...transcripts.formats.source import TranscriptSource
 from ...transcripts.reports import FileReport
 from ..archive.archives import import_database, is_database
 from ..sessions.session_store import SessionStore
-from .transcript_import import SubAgentLinks, TranscriptImport
-
-if TYPE_CHECKING:
-    from ...transcripts.redaction.redactor import Redactor
+from .transcript_import import ImportOptions, SubAgentLinks, TranscriptImport
 
 READER_VERSION = 2
 """To be raised when a reader takes more from the same file than before."""
@@ -27,23 +21,6 @@ READER_VERSION = 2
 
 UNCHANGED = "unchanged"
 NOT_A_TRANSCRIPT = "not a transcript"
-
-
-@dataclass(frozen=True, slots=True)
-class ImportOptions:
-    namespace: str | None = None
-    """Where sessions go; None: to `default`, and those of a database to their old namespace."""
-    redacts: bool = False
-    """Whether to replace secrets before anything is stored."""
-    keeps_sources: bool = True
-    """Whether to keep the bytes of each file, without its secrets if it is redacted."""
-
-    @property
-    def target_namespace(self) -> str:
-        return self.namespace or "default"
-
-
-DEFAULT_OPTIONS = ImportOptions()
 
 
 def make_file_stamp(path: Path, options: ImportOptions) -> str:
@@ -82,38 +59,10 @@ def import_file(
     `links` carries links from calls to sub-agents between files. Raises database errors.
     """
     path = file.path
-    redactor = make_redactor(path) if options.redacts else None
-    report = FileReport(path=redactor.redact_text(str(path)) if redactor else str(path))
+    importing = TranscriptImport(store, options, path, links, report_bytes)
+    report = importing.report
     try:
-        source = TranscriptSource(path, redact=redactor)
-        report.bytes = source.size
-        stamp = make_file_stamp(path, options)
-        if is_database(path) and options.redacts:
-            # Its events are stored unchanged or not at all.
-            wrong = "nothing can be left out of a database: import it without --redact"
-            report.errors.append(f"{report.path}: {wrong}")
-        elif is_database(path):
-            space = options.namespace
-            import_database(store, path, report, namespace=space, report_bytes=report_bytes)
-        elif found := recognize_format(source):
-            report.format = found.name
-            name = make_source_name(path, redactor)
-            keeper = SourceKeeper() if options.keeps_sources else None
-            importing = TranscriptImport(
-                store, options.target_namespace, name, report, links, report_bytes, stamp, keeper
-            )
-            if keeper and found.begin_reading:
-                source.keep = keeper.add_line
-            elif keeper:
-                keeper.add_all(source.read_whole())
-            importing.run(found.read(source))
-            if not found.begin_reading and make_file_stamp(path, options) != stamp:
-                report.errors.append(f"{report.path}: changed while it was read: import it again")
-        elif file.is_named or path.suffix == ".jsonl":
-            report.errors.append(f"{report.path}: no known transcript format; nothing was imported")
-        else:
-            # Settings, notes and the like share the endings and folders of transcripts.
-            report.passed = NOT_A_TRANSCRIPT
+        _import_path(importing, options, file)
     except OSError as error:
         report.errors.append(f"{report.path}: cannot be read: {error.strerror or error}")
     except (StorageError, PersistenceError, sqlite3.Error):
@@ -122,35 +71,46 @@ def import_file(
         kind = "" if isinstance(error, CutbankError) else f"{type(error).__name__}: "
         wrong = " ".join(f"{kind}{error}".split())
         report.errors.append(f"{report.path}: reading stopped: {wrong[:200]}")
-    if redactor:
-        report.redacted = redactor.found
     return report
+
+
+def _import_path(importing: TranscriptImport, options: ImportOptions, file: WantedFile) -> None:
+    path, source, report = file.path, importing.source, importing.report
+    report.bytes = source.size
+    importing.stamp = make_file_stamp(path, options)
+    if is_database(path) and options.redacts:
+        # Its events are stored unchanged or not at all.
+        wrong = "nothing can be left out of a database: import it without --redact"
+        report.errors.append(f"{report.path}: {wrong}")
+    elif is_database(path):
+        space, heard = options.namespace, importing.report_bytes
+        import_database(importing.store, path, report, namespace=space, report_bytes=heard)
+    elif found := recognize_format(source):
+        report.format = found.name
+        if importing.keeper and found.begin_reading:
+            source.keep = importing.keeper.add_line
+        elif importing.keeper:
+            importing.keeper.add_all(source.read_whole())
+        importing.run(found.read(source))
+        if not found.begin_reading and make_file_stamp(path, options) != importing.stamp:
+            report.errors.append(f"{report.path}: changed while it was read: import it again")
+    elif file.is_named or path.suffix == ".jsonl":
+        report.errors.append(f"{report.path}: no known transcript format; nothing was imported")
+    else:
+        # Settings, notes and the like share the endings and folders of transcripts.
+        report.passed = NOT_A_TRANSCRIPT
 
 
 def report_unchanged(store: SessionStore, options: ImportOptions, path: Path) -> FileReport | None:
     """Return the report of an unchanged file that is already imported; None for any other."""
+    importing = TranscriptImport(store, options, path, SubAgentLinks())
+    report, row = importing.report, importing.row
     try:
-        stamp = make_file_stamp(path, options)
-        redactor = make_redactor(path) if options.redacts else None
-        source, size = make_source_name(path, redactor), TranscriptSource(path).size
+        stamp, report.bytes = make_file_stamp(path, options), importing.source.size
     except OSError:
         return None  # the import reports it
-    row = store.events.recorder.select_import(options.target_namespace, source)
     if not (row and row.complete and row.stamp == stamp):
         return None
-    sessions = [row.session] if row.session else []
-    shown = redactor.redact_text(str(path)) if redactor else str(path)
-    return FileReport(shown, row.format, size, UNCHANGED, sessions=sessions, complete=True)
-
-
-def make_redactor(path: Path) -> "Redactor":
-    """Return the redactor for one file. Raises ImportFileError if the extra is not installed."""
-    from ...transcripts.redaction.redactor import Redactor  # noqa: PLC0415 - needs the extra
-
-    return Redactor(str(path))
-
-
-def make_source_name(path: Path, redactor: "Redactor | None") -> str:
-    """Return the name under which an import's progress is stored."""
-    place = str(path.resolve())
-    return redactor.redact_text(place) if redactor else place
+    report.format, report.passed, report.complete = row.format, UNCHANGED, True
+    report.sessions = [row.session] if row.session else []
+    return report

@@ -25,8 +25,8 @@ from ...transcripts.formats.steps import SubAgentLink
 from ...transcripts.reports import FileReport
 from ..sessions.session_store import SessionStore, open_store
 from ..sessions.store_context import Opening
-from .file_import import ImportOptions, WantedFile, import_file
-from .transcript_import import SubAgentLinks
+from .file_import import WantedFile, import_file
+from .transcript_import import ImportOptions, SubAgentLinks
 
 REPORT_INTERVAL_S = 0.1
 _SPAWN = get_context("spawn")

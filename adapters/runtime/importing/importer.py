@@ -12,8 +12,8 @@ from ...transcripts.formats.catalog import find_transcripts
 from ...transcripts.formats.source import TranscriptSource
 from ...transcripts.reports import FileReport
 from ..sessions.session_store import SessionStore
-from .file_import import ImportOptions, WantedFile, import_file, report_unchanged
-from .transcript_import import SubAgentLinks, record_parents
+from .file_import import WantedFile, import_file, report_unchanged
+from .transcript_import import ImportOptions, SubAgentLinks, record_parents
 
 MIN_BYTES_PER_PROCESS = 40_000_000
 """The bytes that one process imports while another one starts."""

@@ -1,7 +1,8 @@
 """Stores the steps of one transcript in order, in batches."""
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from pathlib import Path
 
 from eventsourcing.persistence import IntegrityError
 
@@ -12,6 +13,7 @@ from ....domain.session_events import Parent
 from ....domain.token_estimate import count_characters
 from ...storage.event_log.source_segments import SourceKeeper
 from ...storage.event_log.stored_row import ImportRow
+from ...transcripts.formats.source import TranscriptSource
 from ...transcripts.formats.steps import (
     Append,
     EntryEnd,
@@ -32,6 +34,23 @@ from ..sessions.session_store import SessionStore
 from ..sessions.stored_session import StoredSession
 from .import_batch import UNANSWERED_REASON, BatchStep, ImportBatch, ImportTarget
 from .source_decisions import record_rewind, record_shortening, record_source_compaction
+
+
+@dataclass(frozen=True, slots=True)
+class ImportOptions:
+    namespace: str | None = None
+    """Where sessions go; None: to `default`, and those of a database to their old namespace."""
+    redacts: bool = False
+    """Whether to replace secrets before anything is stored."""
+    keeps_sources: bool = True
+    """Whether to keep the bytes of each file, without its secrets if it is redacted."""
+
+    @property
+    def target_namespace(self) -> str:
+        return self.namespace or "default"
+
+
+DEFAULT_OPTIONS = ImportOptions()
 
 
 class SubAgentLinks:
@@ -69,38 +88,53 @@ _OUTCOMES = ("imported", "skipped", "unknown", "error")
 _SKIPPED, _UNKNOWN, _ERROR = 1, 2, 3
 
 
-@dataclass(slots=True)
 class TranscriptImport:
-    """Turns steps into decisions, batch by batch."""
+    """Turns the steps of one file into decisions, batch by batch.
 
-    store: SessionStore
-    namespace: str
-    source: str
-    report: FileReport
-    links: SubAgentLinks
-    heard: Callable[[int], None] | None = None
-    stamp: str | None = None
-    """The file's stamp when reading began."""
-    keeper: SourceKeeper | None = None
-    """Collects the bytes of the source, unless they are not kept."""
-    known: bytes = b""
-    """The segments of the source that an earlier import kept."""
-    told: list[SubAgentLink] = field(default_factory=list)
-    """The sub-agent links that this file holds."""
-    targets: dict[str, ImportTarget] = field(default_factory=dict)
-    current: ImportTarget | None = None
-    batch: list[tuple[ImportTarget, BatchStep]] = field(default_factory=list)
-    batched: int = 0
-    """The characters in the batch."""
-    offset: int = 0
-    outcome: int = 0
-    """How the entry went so far, as an index of `_OUTCOMES`: the worst of its steps says."""
-    early: list[SourceProblem] = field(default_factory=list)
-    """Unreadable entries from before the first session."""
+    Raises ImportFileError if secrets are to be replaced and the extra is not installed.
+    """
 
-    def __post_init__(self) -> None:
-        row = self.store.events.recorder.select_import(self.namespace, self.source)
-        self.known = row.segments if row else b""
+    def __init__(
+        self,
+        store: SessionStore,
+        options: ImportOptions,
+        path: Path,
+        links: SubAgentLinks,
+        report_bytes: Callable[[int], None] | None = None,
+    ) -> None:
+        self.store = store
+        self.namespace = options.target_namespace
+        self.name = str(path.resolve())
+        """The name under which the import's progress is stored."""
+        self.report = FileReport(str(path))
+        redactor = None
+        if options.redacts:
+            from ...transcripts.redaction.redactor import Redactor  # noqa: PLC0415 - needs the extra
+
+            redactor = Redactor(str(path))
+            self.name = redactor.redact_text(self.name)
+            self.report = FileReport(redactor.redact_text(str(path)), redacted=redactor.found)
+        self.source = TranscriptSource(path, redact=redactor)
+        self.links = links
+        self.report_bytes = report_bytes
+        self.stamp: str | None = None
+        """The file's stamp when reading began."""
+        self.keeper = SourceKeeper() if options.keeps_sources else None
+        """Collects the bytes of the source, unless they are not kept."""
+        self.row = store.events.recorder.select_import(self.namespace, self.name)
+        """What an earlier import of the file stored of it."""
+        self.told: list[SubAgentLink] = []
+        """The sub-agent links that this file holds."""
+        self.targets: dict[str, ImportTarget] = {}
+        self.current: ImportTarget | None = None
+        self.batch: list[tuple[ImportTarget, BatchStep]] = []
+        self.batched = 0
+        """The characters in the batch."""
+        self.offset = 0
+        self.outcome = 0
+        """How the entry went so far, as an index of `_OUTCOMES`: the worst of its steps says."""
+        self.early: list[SourceProblem] = []
+        """Unreadable entries from before the first session."""
 
     def run(self, steps: Iterable[ImportStep]) -> None:
         """Store the steps of a whole file; an error in reading it is reported."""
@@ -172,8 +206,8 @@ class TranscriptImport:
         report.tool_results += end.answers
         report.ended[outcome] = report.ended.get(outcome, 0) + 1
         self.offset = end.offset
-        if self.heard:
-            self.heard(end.offset)
+        if self.report_bytes:
+            self.report_bytes(end.offset)
 
     def _keep_refused(self, step: SourceProblem) -> None:
         if step.key and step.raw:
@@ -197,6 +231,7 @@ class TranscriptImport:
         self.store.events.save(imports=[row])
 
     def pause(self) -> None:
+        """Store what was read so far of a file that may grow."""
         self.flush()
         self.set_titles()
         self.report.complete = True
@@ -243,11 +278,12 @@ class TranscriptImport:
         # A file with errors reports them at each import, so it is always read again.
         stamp = self.stamp if report.complete and not report.errors else None
         segments = self.keeper.digests if self.keeper else b""
-        if not report.complete and len(segments) < len(self.known):
-            segments = self.known  # more of the source than this import has read by now
+        known = self.row.segments if self.row else b""
+        if not report.complete and len(segments) < len(known):
+            segments = known  # more of the source than this import has read by now
         return ImportRow(
             self.namespace,
-            self.source,
+            self.name,
             report.format or "",
             session,
             self.offset,

@@ -20,8 +20,8 @@ from .fields import (
 )
 from .format import make_document_format
 from .json_lines import SourceLine
-from .messages.message_file_reader import SessionKeys, read_body, read_messages
-from .messages.message_file_writer import encode_messages, read_source_messages
+from .messages.message_file_reader import SessionKeys, read_body
+from .messages.message_file_writer import encode_messages
 from .messages.message_reader import (
     Dialect,
     MalformedPart,
@@ -33,7 +33,7 @@ from .messages.message_reader import (
     read_texts,
 )
 from .outgoing import OutgoingMessage, OutgoingSession, get_block_time, group_outgoing_messages
-from .steps import EntryEnd, ImportStep, SessionStart
+from .steps import ImportStep, SessionStart
 from .summary_mark import SUMMARY_MARK, is_imported_summary, make_marked_text
 
 FORMAT_NAME = "atif"
@@ -54,10 +54,9 @@ def _read_trajectory(document: SourceLine, stem: str) -> Iterator[ImportStep]:
     named = body.get("session_id") or body.get("trajectory_id")
     key = named if isinstance(named, str) else SessionKeys(stem).make_key(steps, document)
     yield SessionStart(key)
-    conversation = MessageReader(ATIF_DIALECT, FORMAT_NAME, document, is_on_a_line=False)
-    yield read_body(conversation, body)
-    yield EntryEnd(0)
-    yield from read_messages(conversation, steps, 0)
+    conversation = MessageReader(ATIF_DIALECT, FORMAT_NAME, document)
+    yield from read_body(conversation, body)
+    yield from conversation.read_all(steps)
 
 
 def read_step_parts(step: JsonDict, line: SourceLine, _number: int) -> Iterator[MessagePart]:
@@ -178,18 +177,14 @@ ATIF_VERSION = "ATIF-v1.6"
 
 
 def write(outgoing: OutgoingSession) -> Iterator[bytes]:
-    """Yield the original trajectory, or one built from the session's messages."""
-    came = read_source_messages(outgoing, ATIF_DIALECT)
-    if came is not None:
-        yield from encode_messages(*came)
-        return
+    """Yield a trajectory, built from the session's messages."""
     agent: JsonDict = {"name": outgoing.source or "cutbank", "version": "unknown"}
     if outgoing.model:
         agent["model_name"] = outgoing.model
     if outgoing.tools:
         agent["tool_definitions"] = list(outgoing.tools)
     head = {"schema_version": ATIF_VERSION, "session_id": outgoing.key, "agent": agent}
-    yield from encode_messages(head, {STEPS_FIELD: _StepBuilder(outgoing).build()})
+    yield from encode_messages(head, STEPS_FIELD, _StepBuilder(outgoing).build())
 
 
 class _StepBuilder:

@@ -18,7 +18,7 @@ from . import (
 )
 from .format import Format
 from .gemini import gemini_cli, gemini_history
-from .messages import anthropic, openai_chat, openai_responses, tau
+from .messages import anthropic, openai_chat, openai_responses
 from .source import TranscriptSource
 
 FORMATS: dict[str, Format] = {
@@ -36,7 +36,7 @@ FORMATS: dict[str, Format] = {
         opencode.FORMAT,
         gemini_cli.FORMAT,
         gemini_history.FORMAT,
-        tau.FORMAT,
+        openai_chat.TAU_FORMAT,
         openai_chat.FORMAT,
         openai_responses.FORMAT,
         anthropic.FORMAT,

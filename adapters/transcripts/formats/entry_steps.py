@@ -66,14 +66,15 @@ class EntrySteps:
     def append(self, kind: str, message_id: str | None = None) -> bool:
         """Append the blocks; keep the entry, of this kind, unchanged if it has none.
 
-        Return whether it has any.
+        The pieces of a model's message share `message_id`. Return whether there are any blocks.
         """
         if not self.blocks:
             self.keep(kind)
             return False
         origin = self.make_origin()
         for index, block in enumerate(self.blocks):
-            said = block.model_copy(update={"origin": origin, "message_id": message_id})
+            shared = None if isinstance(block, ToolResult) else message_id
+            said = block.model_copy(update={"origin": origin, "message_id": shared})
             self.add(Append(f"{self.key}:{index}", said, self.id or self.key))
         return True
 

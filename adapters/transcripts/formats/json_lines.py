@@ -3,7 +3,7 @@
 import json
 from codecs import BOM_UTF8
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from hashlib import blake2b
 from pathlib import Path
@@ -69,36 +69,67 @@ KeepLine = Callable[[int, bytes], None]
 """Keeps the bytes of a line, or more bytes of the same line."""
 
 
+class LineFile:
+    """An open file that is read line by line, from a place on to which it may have grown."""
+
+    def __init__(self, file: BinaryIO, longest: int = MAX_LINE_BYTES) -> None:
+        self.file = file
+        self.longest = longest
+        self.number = 0
+        """The number of lines that were read."""
+        self.offset = 0
+        """Bytes of the file that were read."""
+        self.is_inside_line = False
+        """Whether the last line that was read goes on: its rest is kept, and not read."""
+
+    def read(
+        self,
+        accepts: Callable[[SourceLine | None], bool] | None = None,
+        keep: KeepLine | None = None,
+    ) -> Iterator[SourceLine]:
+        """Yield each line that is complete by now and not blank.
+
+        `accepts` is asked whether to read a last line without an end; it is None if it is blank.
+        `keep` is called with the bytes of every line, before the line is yielded. Memory use is
+        bounded by one line of at most `longest`.
+        """
+        self.file.seek(self.offset)
+        while raw := self.file.readline(_CHUNK if self.is_inside_line else self.longest + 1):
+            line = None
+            if not self.is_inside_line:
+                is_partial = not raw.endswith(b"\n") and len(raw) <= self.longest
+                if is_partial and accepts is None:
+                    return
+                line = self._parse(raw, is_partial=is_partial)
+                if is_partial and accepts and not accepts(line):
+                    return
+                self.number += 1
+            self.offset += len(raw)
+            self.is_inside_line = not raw.endswith(b"\n")
+            if keep:
+                keep(self.number, raw)
+            if line:
+                yield line
+
+    def _parse(self, raw: bytes, *, is_partial: bool) -> SourceLine | None:
+        number, end = self.number + 1, self.offset + len(raw)
+        if len(raw) > self.longest and not raw.endswith(b"\n"):
+            return SourceLine(number, end, problem=f"longer than {self.longest:,} bytes")
+        body = raw.removeprefix(BOM_UTF8).strip() if number == 1 else raw.strip()
+        line = parse_line(body, number, end) if body else None
+        if line and line.problem and is_partial:
+            # The line stays the same however much of it a later reading finds.
+            problem, name = "truncated: the file ends inside this line", f"truncated:{number}"
+            return replace(line, end=self.offset, problem=problem, source_name=name)
+        return line
+
+
 def read_lines_of(
     path: Path, longest: int = MAX_LINE_BYTES, keep: KeepLine | None = None
 ) -> Iterator[SourceLine]:
-    """Yield each line that is not blank. Memory use is bounded by one line of at most `longest`.
-
-    `keep` is called with the bytes of every line, before the line is yielded.
-    """
-    number = end = 0
+    """Yield each line of a file that is not blank, the last one even if it has no end."""
     with path.open("rb") as file:
-        while raw := file.readline(longest + 1):
-            number, start, end = number + 1, end, end + len(raw)
-            if keep:
-                keep(number, raw)
-            if len(raw) > longest and not raw.endswith(b"\n"):
-                for chunk in _read_rest(file):
-                    end += len(chunk)
-                    if keep:
-                        keep(number, chunk)
-                yield SourceLine(number, end, problem=f"longer than {longest:,} bytes")
-                continue
-            body = raw.removeprefix(BOM_UTF8).strip() if number == 1 else raw.strip()
-            if not body:
-                continue
-            line = parse_line(body, number, end)
-            if line.problem and not raw.endswith(b"\n"):
-                # The line stays the same however much of it a later reading finds.
-                problem, name = "truncated: the file ends inside this line", f"truncated:{number}"
-                yield SourceLine(number, start, body, problem=problem, source_name=name)
-            else:
-                yield line
+        yield from LineFile(file, longest).read(lambda _: True, keep)
 
 
 def parse_line(raw: bytes, number: int = 1, end: int = 0) -> SourceLine:
@@ -133,14 +164,6 @@ def _parse_slowly(text: str) -> Any:
         # An unpaired surrogate cannot be stored, so it becomes U+FFFD.
         return json.loads(spelt.encode("utf-16", "surrogatepass").decode("utf-16", "replace"))
     return value
-
-
-def _read_rest(file: BinaryIO) -> Iterator[bytes]:
-    """Yield the rest of a line in pieces."""
-    while chunk := file.readline(_CHUNK):
-        yield chunk
-        if chunk.endswith(b"\n"):
-            break
 
 
 def encode_document(value: Any) -> bytes:

@@ -2,7 +2,7 @@
 
 import tarfile
 from codecs import BOM_UTF8
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from functools import cached_property
 from io import BytesIO
@@ -12,6 +12,7 @@ from typing import Any, Protocol
 from .json_lines import (
     MAX_LINE_BYTES,
     KeepLine,
+    LineFile,
     NestedTooDeeplyError,
     SourceLine,
     parse_line,
@@ -87,19 +88,26 @@ class TranscriptSource:
 
         Lines in `first_values` need not begin the file, since a document also contains JSON lines.
         """
-        line = next(read_lines_of(self.path, self.longest), None) if not self.is_folder else None
+        line = None if self.is_folder else next(read_lines_of(self.path, self.longest), None)
         return line.value if line else None
 
     def read_lines(self, keep: KeepLine | None = None) -> Iterator[SourceLine]:
         """Yield each line that is not blank, without secrets; pass all lines to `keep`."""
-        if keep and self.redact:
-            for line in read_lines_of(self.path, self.longest):
-                redacted = self.redact_line(line)
+        with self.path.open("rb") as file:
+            yield from self.read_from(LineFile(file, self.longest), lambda _: True, keep)
+
+    def read_from(
+        self,
+        lines: LineFile,
+        accepts: Callable[[SourceLine | None], bool] | None,
+        keep: KeepLine | None,
+    ) -> Iterator[SourceLine]:
+        """Yield the next lines of the open file, without secrets; see `LineFile.read`."""
+        for line in lines.read(accepts, None if self.redact else keep):
+            redacted = self.redact_line(line)
+            if self.redact and keep:
                 keep(redacted.number, redacted.raw + b"\n")
-                yield redacted
-            return
-        for line in read_lines_of(self.path, self.longest, keep):
-            yield self.redact_line(line)
+            yield redacted
 
     @cached_property
     def document(self) -> SourceLine | None:

@@ -21,8 +21,8 @@ from cutbank import FileReport, ImportFileError, SessionStore
 from cutbank.adapters.runtime.following import transcript_follower
 from cutbank.adapters.runtime.following.live_file import FileNews
 from cutbank.adapters.runtime.following.transcript_follower import TranscriptFollower
-from cutbank.adapters.runtime.importing.file_import import ImportOptions
 from cutbank.adapters.runtime.importing.importer import import_path
+from cutbank.adapters.runtime.importing.transcript_import import ImportOptions
 
 WAITS_S = 60.0
 

@@ -17,7 +17,6 @@ from transcripts import name_of, samples
 import cutbank
 from cutbank import SessionStore, verify
 from cutbank.adapters.runtime.exporting.exporter import make_outgoing
-from cutbank.adapters.runtime.following import live_file
 from cutbank.adapters.runtime.following.live_file import FileNews, LiveFile
 from cutbank.adapters.runtime.importing.importer import import_path
 from cutbank.adapters.transcripts.formats.catalog import recognize_format
@@ -162,17 +161,18 @@ def test_a_file_that_was_written_anew_at_its_full_length_is_read_again(live: Liv
     assert live.texts().count("done \u00e9") == 1
 
 
-def test_a_line_that_is_too_long_is_passed_over_once_it_has_ended(
+def test_a_line_that_is_too_long_is_passed_over_to_its_end(
     live: Live, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(live_file, "MAX_LINE_BYTES", 1_000)
+    longest = {"longest": 1_000, "redact": None}
+    monkeypatch.setattr(TranscriptSource.__init__, "__kwdefaults__", longest)
     live.write(LINES[0])
     live.news()
 
     live.append(b'"', b"x" * 1_100)
-    assert not live.news()
-    live.append(b'"\n', LINES[1])
     (told,) = live.news()
+    live.append(b'"\n', LINES[1])
+    live.news()
 
     assert live.texts() == TEXTS[:2]
     assert [error.rpartition(": ")[2] for error in told.errors] == ["longer than 1,000 bytes"]

@@ -119,27 +119,3 @@ def test_an_array_that_grew_adds_what_is_new_and_goes_out_with_a_new_system_prom
 
     assert taken_in(store, tmp_path / "out.json")[0].view().system_prompt == "new"
     assert b"old" not in (tmp_path / "out.json").read_bytes()
-
-
-@pytest.mark.parametrize(
-    ("body", "gone", "left"),
-    [
-        ({"input": [user("a"), user("b")], "output": [user("c")]}, "a", (["b"], ["c"])),
-        ({"input": "a", "output": [user("c")]}, "a", ([], ["c"])),
-        ({"input": "a", "output": [user("c")]}, "c", ("a", [])),
-    ],
-)
-def test_a_retracted_message_leaves_the_others_in_their_fields(
-    body: dict[str, Any], gone: str, left: tuple[Any, Any], store: SessionStore, tmp_path: Path
-) -> None:
-    session, _ = taken_in(store, written(tmp_path / "a.json", {"model": "m", **body}))
-    session.retract(*(one.position for one in session.view().entries if one.text == gone))
-
-    export(session, "openai-responses", tmp_path / "out.json")
-
-    out = json.loads((tmp_path / "out.json").read_text("utf-8"))
-    found = [
-        texts if isinstance(texts, str) else [one["content"] for one in texts]
-        for texts in (out["input"], out["output"])
-    ]
-    assert (out["model"], *found) == ("m", *left)

@@ -17,15 +17,8 @@ TAU_MESSAGES = "openai-messages-tau"
 
 _ROLES = frozenset({"system", "developer", "user", "assistant", "tool", "function"})
 _MESSAGE_FIELDS = ("content", "tool_calls", "function_call", "refusal", "audio")
-_ITEM_TYPES = frozenset(
-    (
-        *("function_call", "function_call_output", "reasoning", "item_reference", "compaction"),
-        *("custom_tool_call", "custom_tool_call_output", "local_shell_call", "shell_call"),
-        *("local_shell_call_output", "shell_call_output", "apply_patch_call", "computer_call"),
-        *("apply_patch_call_output", "computer_call_output", "web_search_call", "mcp_call"),
-        *("file_search_call", "code_interpreter_call", "image_generation_call", "mcp_list_tools"),
-    )
-)
+_ITEM_TYPES = frozenset({"reasoning", "item_reference", "compaction", "mcp_list_tools"})
+"""Types of items, beside those that end in `_call` or `_call_output`."""
 _PART_DIALECTS = {
     **dict.fromkeys(("input_text", "output_text", "input_image", "input_file"), RESPONSES_ITEMS),
     **dict.fromkeys(
@@ -75,14 +68,6 @@ def detect_value_dialect(value: Any) -> str | None:
     return RESPONSES_ITEMS if _is_responses_body(value) else None
 
 
-def is_tau_record(value: Any) -> bool:
-    match value:
-        case {"traj": [first, *_]}:
-            return _is_message(first) and detect_value_dialect(value["traj"]) == CHAT_MESSAGES
-        case _:
-            return False
-
-
 def _is_responses_body(body: JsonDict) -> bool:
     asked, answered = body.get("input"), body.get("output")
     if isinstance(asked, str):
@@ -107,7 +92,13 @@ def _is_item(value: Any) -> bool:
         role = value.get("role")
         is_role = isinstance(role, str) and role in _ROLES
         return is_role and isinstance(value.get("content"), str | list)
-    return isinstance(kind, str) and kind in _ITEM_TYPES
+    return _is_item_type(kind)
+
+
+def _is_item_type(kind: Any) -> bool:
+    return isinstance(kind, str) and (
+        kind in _ITEM_TYPES or kind.endswith(("_call", "_call_output"))
+    )
 
 
 def _choose_dialect(messages: list[Any], body: JsonDict) -> str:
@@ -130,8 +121,7 @@ def _body_signs(body: JsonDict) -> Iterator[str]:
 
 
 def _message_signs(message: JsonDict) -> Iterator[str]:
-    kind = message.get("type")
-    if isinstance(kind, str) and kind in _ITEM_TYPES:
+    if _is_item_type(message.get("type")):
         yield RESPONSES_ITEMS
     if any(message.get(field) for field in ("tool_calls", "function_call", "tool_call_id")):
         yield CHAT_MESSAGES

@@ -1,7 +1,7 @@
 """Reads files of messages: an array, a body with one, or a body on each line."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from .....domain.session_events import Usage
@@ -21,27 +21,6 @@ from .dialect_detection import detect_value_dialect, is_body_per_line
 from .message_reader import Dialect, MessageReader
 
 _NO_MESSAGES = "expected messages, or a body that holds them"
-
-
-def read_message_file(dialect: Dialect, source: TranscriptSource) -> Iterator[ImportStep]:
-    """Yield the sessions of a file: one, or one on each line."""
-    keys = SessionKeys(source.stem)
-    if not is_body_per_line(source):
-        document = source.document
-        if document is None:
-            yield from refuse_line(SourceLine(1, source.size), "no JSON document")
-        elif not _has_messages(dialect, document):
-            yield from refuse_line(document, document.problem or _NO_MESSAGES)
-        else:
-            yield from _read_session(dialect, document, keys, 0, is_on_a_line=False)
-        return
-    before = 0
-    for line in source.read_lines():
-        if not _has_messages(dialect, line):
-            yield from refuse_line(line, line.problem or _NO_MESSAGES)
-        else:
-            yield from _read_session(dialect, line, keys, before, is_on_a_line=True)
-        before = line.end
 
 
 @dataclass
@@ -73,6 +52,35 @@ class SessionKeys:
         return name
 
 
+def read_message_file(dialect: Dialect, source: TranscriptSource) -> Iterator[ImportStep]:
+    """Yield the sessions of a file: one, or one on each line."""
+    keys = SessionKeys(source.stem)
+    if is_body_per_line(source):
+        for line in source.read_lines():
+            yield from _read_session(dialect, line, keys, is_on_a_line=True)
+    else:
+        document = source.document or SourceLine(1, source.size, problem="no JSON document")
+        yield from _read_session(dialect, document, keys, is_on_a_line=False)
+
+
+def _read_session(
+    dialect: Dialect, line: SourceLine, keys: SessionKeys, *, is_on_a_line: bool
+) -> Iterator[ImportStep]:
+    if not _has_messages(dialect, line):
+        yield from refuse_line(line, line.problem or _NO_MESSAGES)
+        return
+    value = line.value
+    body: JsonDict = value if isinstance(value, dict) else {}
+    messages = value if isinstance(value, list) else _list_messages(dialect, body)
+    yield SessionStart(keys.make_key(messages, line))
+    conversation = MessageReader(dialect, dialect.name, line, is_on_a_line)
+    if body:
+        yield from read_body(conversation, body)
+    yield from conversation.read_all(messages)
+    if body:
+        yield from _read_call(body, line)
+
+
 def _has_messages(dialect: Dialect, line: SourceLine) -> bool:
     """Return whether there are messages that this dialect has a place for."""
     value = line.value
@@ -81,33 +89,7 @@ def _has_messages(dialect: Dialect, line: SourceLine) -> bool:
     return isinstance(value, list) or any(_holds(value, name) for name in dialect.message_lists)
 
 
-def read_messages(
-    conversation: MessageReader, messages: list[Any], before: int
-) -> Iterator[ImportStep]:
-    """Yield the steps of all messages; progress is the share of messages read."""
-    size = conversation.line.end - before
-    for index, message in enumerate(messages):
-        offset = before + size * (index + 1) // len(messages)
-        yield from conversation.read(index + 1, message, offset)
-
-
-def _read_session(
-    dialect: Dialect, line: SourceLine, keys: SessionKeys, before: int, *, is_on_a_line: bool
-) -> Iterator[ImportStep]:
-    value = line.value
-    body: JsonDict = value if isinstance(value, dict) else {}
-    messages = value if isinstance(value, list) else list_messages(dialect, body)
-    yield SessionStart(keys.make_key(messages, line))
-    conversation = MessageReader(dialect, dialect.name, line, is_on_a_line)
-    if body:
-        yield read_body(conversation, body)
-        yield EntryEnd(before)
-    yield from read_messages(conversation, messages, before)
-    if body:
-        yield from _read_call(body, line)
-
-
-def list_messages(dialect: Dialect, body: JsonDict) -> list[Any]:
+def _list_messages(dialect: Dialect, body: JsonDict) -> list[Any]:
     """Return the messages in all lists of a body."""
     held = [_as_list(body[name]) for name in dialect.message_lists if _holds(body, name)]
     return [one for some in held for one in some]
@@ -122,25 +104,19 @@ def _as_list(messages: Any) -> list[Any]:
     return [{"role": "user", "content": messages}] if is_words else messages
 
 
-def read_request_parameters(asking: Dialect, body: JsonDict) -> RequestParameters:
+def read_body(conversation: MessageReader, body: JsonDict) -> Iterator[ImportStep]:
+    """Yield what the request of a body holds beside its messages."""
+    dialect = conversation.dialect
     tools: Any = body
-    for name in asking.tools_path:
+    for name in dialect.tools_path:
         tools = tools.get(name) if isinstance(tools, dict) else None
-    settings = {name: value for name, value in body.items() if name in asking.settings}
-    return RequestParameters(
-        "asked",
-        system_prompt=_prompt_text(body.get(asking.system_field)) if asking.system_field else None,
-        tools=tools if isinstance(tools, list) else None,
-        settings=settings or None,
-    )
-
-
-def read_body(conversation: MessageReader, body: JsonDict) -> RequestParameters:
-    """Return what the request of a body holds beside its messages."""
-    asked = read_request_parameters(conversation.dialect, body)
-    conversation.has_system_prompt = asked.system_prompt is not None
-    told = (asked.system_prompt, asked.tools, asked.settings)
-    return replace(asked, key=f"asked:{digest_text(conversation.line.to_json(told))}")
+    tools = tools if isinstance(tools, list) else None
+    prompt = _prompt_text(body.get(dialect.system_field)) if dialect.system_field else None
+    settings = {name: body[name] for name in body if name in dialect.settings} or None
+    conversation.has_system_prompt = prompt is not None
+    key = f"asked:{digest_text(conversation.line.to_json((prompt, tools, settings)))}"
+    yield RequestParameters(key, prompt, tools, settings)
+    yield EntryEnd(0)
 
 
 def _prompt_text(prompt: Any) -> str | None:

@@ -1,7 +1,6 @@
-"""Writes a session as messages: the original ones, or its view as a model is sent it."""
+"""Writes a session as messages: its view, as a model is sent it."""
 
 import json
-from codecs import BOM_UTF8
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
@@ -13,19 +12,13 @@ from .....projections.history_view import HistoryView
 from .....projections.rendering import sendable, summary_message
 from .....projections.rendering.catalog import PLAIN_RENDERERS
 from .....projections.view_content import ViewEntry as Shown
-from ..fields import JsonDict, MalformedError
+from ..fields import JsonDict
 from ..format import Format
-from ..json_lines import SourceLine, parse_line
-from ..outgoing import (
-    OutgoingBlock,
-    OutgoingCompaction,
-    OutgoingSession,
-    is_added,
-)
+from ..outgoing import OutgoingBlock, OutgoingCompaction, OutgoingSession
 from ..summary_mark import SUMMARY_MARK, is_imported_summary, make_marked_text
 from .dialect_detection import ANTHROPIC_MESSAGES, detect_dialect
-from .message_file_reader import list_messages, read_message_file, read_request_parameters
-from .message_reader import Dialect, find_system_prompt
+from .message_file_reader import read_message_file
+from .message_reader import Dialect
 
 
 def make_message_format(dialect: Dialect, description: str) -> Format:
@@ -39,79 +32,15 @@ def make_message_format(dialect: Dialect, description: str) -> Format:
     )
 
 
-MessageBody = tuple[JsonDict, dict[str | None, list[Any]]]
-"""The fields of a body, and its lists of messages by name; the name of a plain array is None."""
-
-
 def write_message_file(dialect: Dialect, outgoing: OutgoingSession) -> Iterator[bytes]:
-    """Yield the source's messages, or else the view as a model is sent it."""
-    came = read_source_messages(outgoing, dialect)
-    yield from encode_messages(*(came or render_outgoing(outgoing, dialect)))
+    """Yield the view as a model is sent it."""
+    body = render_outgoing(outgoing, dialect)
+    name = dialect.message_lists[0]
+    messages = body.pop(name)
+    yield from encode_messages(body, name, messages)
 
 
-def read_source_messages(outgoing: OutgoingSession, dialect: Dialect) -> MessageBody | None:
-    """Return the source's body without the messages that were retracted since.
-
-    Return None if there is any other content: then everything is rendered.
-    """
-    source = outgoing.kept_source
-    if source is None:
-        return None
-    removed: dict[int, list[bool]] = {}
-    for line, part in source.find_lines(outgoing):
-        if line and isinstance(part, OutgoingBlock):
-            removed.setdefault(line[1], []).append(part.is_removed)
-        elif not line and is_added(outgoing, part):
-            return None
-    if any(any(gone) and not all(gone) for gone in removed.values()):
-        return None
-    document = parse_line(source.read_whole().removeprefix(BOM_UTF8).strip()).value
-    body: JsonDict = document if isinstance(document, dict) else {}
-    messages = document if isinstance(document, list) else list_messages(dialect, body)
-    if not _has_same_request(outgoing, body, messages, dialect):
-        return None
-    left = [not all(removed.get(number, [False])) for number in range(1, len(messages) + 1)]
-    return _drop_messages(dialect, document, iter(left))
-
-
-def _drop_messages(dialect: Dialect, document: Any, left: Iterator[bool]) -> MessageBody:
-    """Return a body with those of its messages that are left."""
-    if not isinstance(document, dict):
-        return {}, {None: [message for message in document if next(left)]}
-    body = dict(document)
-    lists: dict[str | None, list[Any]] = {}
-    for name in dialect.message_lists:
-        if isinstance(body.get(name), list):
-            lists[name] = [message for message in body.pop(name) if next(left)]
-        elif name in body and not next(left):
-            lists[name] = []
-            del body[name]
-    return body, lists
-
-
-def _has_same_request(
-    outgoing: OutgoingSession, body: JsonDict, messages: list[Any], dialect: Dialect
-) -> bool:
-    """Return whether the system prompt and tools are unchanged since the import."""
-    asked = read_request_parameters(dialect, body)
-    prompt = asked.system_prompt
-    match messages:
-        case [dict() as first, *_] if prompt is None:
-            prompt = _read_prompt(first, dialect)
-    before = (prompt, asked.tools or [], asked.settings or {})
-    now = (outgoing.system_prompt, list(outgoing.tools), outgoing.settings)
-    # Stored values have null for NaN, which is not JSON and equals nothing.
-    return json.dumps(before).replace("NaN", "null") == json.dumps(now)
-
-
-def _read_prompt(first: JsonDict, dialect: Dialect) -> str | None:
-    try:
-        return find_system_prompt(first, list(dialect.read_parts(first, SourceLine(1, 0), 1)))
-    except MalformedError:
-        return None  # the reader took none from it either
-
-
-def render_outgoing(outgoing: OutgoingSession, dialect: Dialect) -> MessageBody:
+def render_outgoing(outgoing: OutgoingSession, dialect: Dialect) -> JsonDict:
     """Render the view as a model is sent it; report what cannot be written as a loss."""
     view = outgoing.view if outgoing.is_view else _view_with_summaries(outgoing, dialect.name)
     summaries = frozenset(_find_summaries(view))
@@ -122,24 +51,17 @@ def render_outgoing(outgoing: OutgoingSession, dialect: Dialect) -> MessageBody:
         view = replace(view, settings=None)
     body = PLAIN_RENDERERS[dialect.name](view)
     name = dialect.message_lists[0]
-    messages = _mark_summaries(body.pop(name), summaries)
-    count_losses(outgoing, view, dialect.name, messages)
-    return body, {name if body else None: messages}
+    body[name] = _mark_summaries(body[name], summaries)
+    count_losses(outgoing, view, dialect.name, body[name])
+    return body
 
 
-def encode_messages(body: JsonDict, lists: dict[str | None, list[Any]]) -> Iterator[bytes]:
+def encode_messages(body: JsonDict, name: str, messages: list[Any]) -> Iterator[bytes]:
     """Encode as JSON, a message on each line; only the array if there are no other fields."""
-    if None in lists:
-        yield from _join_messages(lists[None])
-        yield b"\n"
-        return
-    yield _encode_text(json.dumps(body, ensure_ascii=False)[:-1])
-    lead = ", " if body else ""
-    for name, messages in lists.items():
-        yield _encode_text(f"{lead}{json.dumps(name)}: ")
-        yield from _join_messages(messages)
-        lead = ", "
-    yield b"}\n"
+    if body:
+        yield _encode_text(f'{json.dumps(body, ensure_ascii=False)[:-1]}, "{name}": ')
+    yield from _join_messages(messages)
+    yield b"}\n" if body else b"\n"
 
 
 def _join_messages(messages: Iterable[Any]) -> Iterator[bytes]:

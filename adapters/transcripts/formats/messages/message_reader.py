@@ -1,7 +1,7 @@
 """Reads the messages of one session in the dialect of their provider."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from .....domain.blocks import (
@@ -12,7 +12,6 @@ from .....domain.blocks import (
     BlockMetadata,
     Media,
     Native,
-    Origin,
     ResultPart,
     ToolCall,
     ToolResult,
@@ -22,12 +21,10 @@ from .....projections.rendering import exchanges
 from ..claude_code.content import UnknownItemError
 from ..claude_code.entries import classify_user_text
 from ..content import MediaKind, require_base64, split_data_url
-from ..entry_steps import digest_text
+from ..entry_steps import EntrySteps, digest_text
 from ..fields import JsonDict, MalformedError, require_field, require_object
 from ..json_lines import SourceLine
 from ..steps import (
-    Append,
-    EntryEnd,
     ImportStep,
     RawEntry,
     ReportedCall,
@@ -153,87 +150,77 @@ class MessageReader:
     format: str
     line: SourceLine
     """The document with the messages, or the line of one."""
-    is_on_a_line: bool
+    is_on_a_line: bool = False
     has_system_prompt: bool = False
     """Whether the system prompt is known: only the first message can set it."""
     has_messages: bool = False
     first_answer_id: str | None = None
     """The model's current answer, if each piece is an item."""
-    steps: list[ImportStep] = field(default_factory=list)
 
-    def read(self, number: int, message: Any, offset: int) -> list[ImportStep]:
-        self.steps = []
-        key, raw = "", None
-        try:
-            raw = self.line.to_json(message)
-            key = f"{number}:{digest_text(raw)}"
-            self._read(number, key, raw, require_object(message))
-        except MalformedError as error:
-            self._report_problem(number, str(error), key, raw)
-        self.steps.append(EntryEnd(offset))
-        return self.steps
+    def read_all(self, messages: list[Any]) -> Iterator[ImportStep]:
+        """Yield the steps of all messages."""
+        for number, message in enumerate(messages, 1):
+            entry = EntrySteps(self.format, self.line, number, message)
+            try:
+                self._read(entry)
+            except MalformedError as error:
+                self._report_problem(entry, str(error), entry.key, entry.key and entry.raw)
+            yield from entry.finish()
 
-    def _read(self, number: int, key: str, raw: str, message: JsonDict) -> None:
-        pieces = list(self.dialect.read_parts(message, self.line, number))
-        is_first = number == 1 and not self.has_system_prompt
+    def _read(self, entry: EntrySteps) -> None:
+        raw = entry.raw
+        entry.key = f"{entry.number}:{digest_text(raw)}"
+        message = require_object(entry.value)
+        pieces = list(self.dialect.read_parts(message, self.line, entry.number))
+        is_first = entry.number == 1 and not self.has_system_prompt
         if is_first and (prompt := find_system_prompt(message, pieces)):
             self.has_system_prompt = True
-            self.steps.append(RequestParameters(f"{key}:asked", system_prompt=prompt))
-            self.steps.append(RawEntry(key, "message", raw, line=number))
+            entry.add(RequestParameters(f"{entry.key}:asked", system_prompt=prompt))
+            entry.keep("message")
             return
-        made = self._read_blocks(pieces, key, message)
-        if made:
-            self._append_blocks(number, key, made, raw)
+        self._read_blocks(entry, pieces, message)
+        if entry.blocks:
+            shared = self._message_id(entry.number, entry.blocks)
+            if self.dialect.read_call_fields and (call := self.dialect.read_call_fields(raw)):
+                entry.add(ReportedCall(f"{entry.key}:call", call, first_answer_id=entry.key))
+            entry.append("message", shared)
+            self.has_messages = True
         else:
             self.first_answer_id = None
-        if not (self._report_unread(number, key, raw, pieces, is_whole=not made) or made):
-            self.steps.append(RawEntry(key, "message", raw, line=number))
+        if not (self._report_unread(entry, raw, pieces) or entry.blocks):
+            entry.keep("message")
 
-    def _read_blocks(
-        self, pieces: list[MessagePart], key: str, message: JsonDict
-    ) -> list[AnyBlock]:
-        """Return the blocks; compactions precede the other content of their message."""
-        made: list[AnyBlock] = []
+    def _read_blocks(self, entry: EntrySteps, pieces: list[MessagePart], message: JsonDict) -> None:
+        """Add the blocks; compactions precede the other content of their message."""
         for index, piece in enumerate(pieces):
             match piece:
                 case ProviderCompaction(summary=summary, partial_reason=partial):
-                    made += self._add_compaction(f"{key}:{index}", summary, partial)
+                    self._add_compaction(entry, index, summary, partial)
                 case Block(kind=BlockKind.USER, text=text):
                     if told := find_marked_summary(message, text):
-                        made += self._add_compaction(f"{key}:{index}", told.text, _KEPT_UNKNOWN)
+                        self._add_compaction(entry, index, told.text, _KEPT_UNKNOWN)
                     elif text.startswith(_CALL_NOTE_PREFIX) and text.endswith("]"):
-                        made.append(piece.model_copy(update={"kind": BlockKind.DEVELOPER}))
+                        developer = {"kind": BlockKind.DEVELOPER}
+                        entry.blocks.append(piece.model_copy(update=developer))
                     elif text != exchanges.OPENING_TEXT and _has_content(piece):
-                        made.append(piece)
+                        entry.blocks.append(piece)
                 case ToolResult(text=text):
                     if text == exchanges.NO_OUTPUT_TEXT:
-                        made.append(piece.model_copy(update={"content": ""}))
+                        entry.blocks.append(piece.model_copy(update={"content": ""}))
                     elif not _is_missing_result_note(text):
-                        made.append(piece)
+                        entry.blocks.append(piece)
                 case Block() | ToolCall() if _has_content(piece):
-                    made.append(piece)
-        return made
+                    entry.blocks.append(piece)
 
-    def _add_compaction(self, key: str, summary: str | None, partial: str | None) -> list[Block]:
-        """Add the compaction of what precedes; return the summary as a block if nothing does."""
+    def _add_compaction(
+        self, entry: EntrySteps, index: int, summary: str | None, partial: str | None
+    ) -> None:
+        """Add the compaction of what precedes; the summary is a block if nothing does."""
         if self.has_messages:
-            found = SourceCompaction(
-                f"{key}:compacted", Trigger.THRESHOLD, summary, partial_reason=partial
-            )
-            self.steps.append(found)
-            return []
-        return [Block.developer(summary, name="summary")] if summary else []
-
-    def _append_blocks(self, number: int, key: str, made: list[AnyBlock], raw: str) -> None:
-        shared = self._message_id(number, made)
-        if self.dialect.read_call_fields and (call := self.dialect.read_call_fields(raw)):
-            self.steps.append(ReportedCall(f"{key}:call", call, first_answer_id=key))
-        origin = Origin(format=self.format, line=number)
-        for index, one in enumerate(made):
-            message_id = None if isinstance(one, ToolResult) else shared
-            block = one.model_copy(update={"origin": origin, "message_id": message_id})
-            self.steps.append(Append(f"{key}:{index}", block, key))
-        self.has_messages = True
+            key = f"{entry.key}:{index}:compacted"
+            entry.add(SourceCompaction(key, Trigger.THRESHOLD, summary, partial_reason=partial))
+        else:
+            entry.add_summary(summary or "")
 
     def _message_id(self, number: int, blocks: list[AnyBlock]) -> str | None:
         results = [block for block in blocks if isinstance(block, ToolResult)]
@@ -248,32 +235,30 @@ class MessageReader:
         self.first_answer_id = self.first_answer_id or f"answer-{number}"
         return self.first_answer_id
 
-    def _report_unread(
-        self, number: int, key: str, raw: str, pieces: list[MessagePart], *, is_whole: bool
-    ) -> bool:
+    def _report_unread(self, entry: EntrySteps, raw: str, pieces: list[MessagePart]) -> bool:
         """Report what could not be read, and return whether there is any.
 
         The first report holds the whole message, if no block does.
         """
-        is_empty, has_any = is_whole, False
+        is_whole, has_any = not entry.blocks, False
         for index, piece in enumerate(pieces):
             if not isinstance(piece, MalformedPart | UnknownPart):
                 continue
             text = raw if is_whole else self.line.to_json(piece.item)
             if isinstance(piece, MalformedPart):
-                name = key if is_whole else f"{key}:{index}:refused"
-                self._report_problem(number, piece.reason, name, text)
-            elif is_whole or not is_empty:
-                name = key if is_whole else f"{key}:{index}:unknown"
-                unknown = RawEntry(name, piece.type, text, line=number, is_unknown=True)
-                self.steps.append(unknown)
+                name = entry.key if is_whole else f"{entry.key}:{index}:refused"
+                self._report_problem(entry, piece.reason, name, text)
+            elif is_whole or entry.blocks:
+                name = entry.key if is_whole else f"{entry.key}:{index}:unknown"
+                unknown = RawEntry(name, piece.type, text, line=entry.number, is_unknown=True)
+                entry.add(unknown)
             is_whole, has_any = False, True
         return has_any
 
-    def _report_problem(self, number: int, reason: str, key: str, raw: str | None) -> None:
-        where = (self.line.number, f"message {number}: {reason}")
-        where = where if self.is_on_a_line else (number, reason)
-        self.steps.append(SourceProblem(*where, key if raw else None, raw))
+    def _report_problem(self, entry: EntrySteps, reason: str, key: str, raw: str | None) -> None:
+        where = (self.line.number, f"message {entry.number}: {reason}")
+        where = where if self.is_on_a_line else (entry.number, reason)
+        entry.add(SourceProblem(*where, key or None, raw or None))
 
 
 def find_system_prompt(message: JsonDict, pieces: list[MessagePart]) -> str | None:

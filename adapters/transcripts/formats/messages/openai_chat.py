@@ -1,6 +1,7 @@
-"""Defines OpenAI Chat Completions messages, also as other servers write them."""
+"""Defines OpenAI Chat Completions messages, as servers and the runs of tau-bench write them."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 from .....domain.blocks import (
@@ -12,14 +13,20 @@ from .....domain.blocks import (
     Text,
     ToolCall,
 )
+from ..entry_steps import refuse_line
 from ..fields import JsonDict, MalformedError, get_field, require_field, require_type
+from ..format import Format
 from ..json_lines import SourceLine
-from .dialect_detection import CHAT_MESSAGES
+from ..source import TranscriptSource
+from ..steps import ImportStep, SessionStart
+from .dialect_detection import CHAT_MESSAGES, TAU_MESSAGES, detect_value_dialect
+from .message_file_reader import SessionKeys
 from .message_file_writer import make_message_format
 from .message_reader import (
     Dialect,
     MalformedPart,
     MessagePart,
+    MessageReader,
     UnknownPart,
     make_native_block,
     make_refusal,
@@ -148,3 +155,40 @@ _SETTINGS = (
 CHAT_DIALECT = Dialect(CHAT_MESSAGES, ("messages",), read_chat_parts, _SETTINGS)
 
 FORMAT = make_message_format(CHAT_DIALECT, "messages of OpenAI Chat Completions")
+
+
+def _is_tau(source: TranscriptSource) -> bool:
+    """Return whether it is an array of records of tau-bench, each with chat messages."""
+    first = source.first_values
+    if len(first) > 1 or (first and not isinstance(first[0], list)):
+        return False
+    match source.document:
+        case SourceLine(problem=None, value=[{"traj": list(messages)}, *_]) if messages:
+            return detect_value_dialect(messages) == CHAT_MESSAGES
+        case _:
+            return False
+
+
+def _read_tau(source: TranscriptSource) -> Iterator[ImportStep]:
+    document = source.document or SourceLine(1, source.size, problem="no JSON document")
+    if document.problem:
+        yield from refuse_line(document, document.problem)
+        return
+    keys = SessionKeys(source.stem)
+    for index, record in enumerate(document.value, 1):
+        end = document.end * index // len(document.value)
+        line = replace(document, number=index, end=end, raw=b"", value=record)
+        if isinstance(record, dict) and isinstance(messages := record.get("traj"), list):
+            yield SessionStart(keys.make_distinct(_make_tau_key(keys.stem, record)))
+            yield from MessageReader(CHAT_DIALECT, TAU_MESSAGES, line, True).read_all(messages)
+        else:
+            yield from refuse_line(line, "expected a record with a list `traj`")
+
+
+def _make_tau_key(stem: str, record: JsonDict) -> str:
+    named = [record.get(name) for name in ("task_id", "trial")]
+    mark = "".join(f"-{name}" for name in named if isinstance(name, int | str))
+    return stem if mark and stem.endswith(mark) else f"{stem}{mark}"
+
+
+TAU_FORMAT = Format(TAU_MESSAGES, "runs of tau-bench", _is_tau, _read_tau, suffix=".json")
