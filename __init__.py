@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from .adapters.models.summarizers.summarizer_catalog import get_summarizer as get_summarizer
     from .adapters.runtime.agent_loop import AgentLoop as AgentLoop
     from .adapters.runtime.agent_loop import AsyncAgentLoop as AsyncAgentLoop
+    from .adapters.runtime.backups import run_maintenance as run_maintenance
     from .adapters.runtime.compaction.background import Cancellation as Cancellation
     from .adapters.runtime.compaction.options import CompactionOptions as CompactionOptions
     from .adapters.runtime.compaction.options import LoopOptions as LoopOptions
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
     from .adapters.runtime.idle.idle_scheduler import start_scheduler as start_scheduler
     from .adapters.runtime.idle.idle_status import get_idle_status as get_idle_status
     from .adapters.runtime.importing.importer import import_transcripts as import_transcripts
-    from .adapters.runtime.maintenance.maintenance import run_maintenance as run_maintenance
     from .adapters.runtime.sessions.block_lookup import RecalledBlock as RecalledBlock
     from .adapters.runtime.sessions.context_meter import ContextMeasurement as ContextMeasurement
     from .adapters.runtime.sessions.context_meter import find_context_limit as find_context_limit
@@ -130,6 +130,7 @@ _NAMES = {
     "adapters.models.summarizers.llm_summarizer": "LlmSummarizer",
     "adapters.models.summarizers.summarizer_catalog": "get_summarizer",
     "adapters.runtime.agent_loop": "AgentLoop AsyncAgentLoop",
+    "adapters.runtime.backups": "run_maintenance",
     "adapters.runtime.compaction.background": "Cancellation",
     "adapters.runtime.compaction.options": "CompactionOptions LoopOptions",
     "adapters.runtime.compaction.outcome": "CompactionOutcome",
@@ -137,7 +138,6 @@ _NAMES = {
     "adapters.runtime.idle.idle_scheduler": "IdleScheduler start_scheduler",
     "adapters.runtime.idle.idle_status": "get_idle_status",
     "adapters.runtime.importing.importer": "import_transcripts",
-    "adapters.runtime.maintenance.maintenance": "run_maintenance",
     "adapters.runtime.sessions.context_meter": (
         "ContextMeasurement find_context_limit measure_context"
     ),

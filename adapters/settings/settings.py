@@ -163,15 +163,8 @@ class IdleSettings(FileSection):
 
 
 class MaintenanceSettings(FileSection):
-    """What a worker does for the storage in idle hours."""
+    """The backups that a worker makes in idle hours."""
 
-    enabled: bool = section_setting(True, "keep the storage in order where a worker runs")
-    every: float = section_setting(
-        24.0, "how often content is recompressed", unit="hours", least=0.1
-    )
-    cold_after: float | None = section_setting(
-        7.0, "when content is recompressed; none is never", unit="days", least=0
-    )
     backup_folder: str | None = section_setting(
         None, "the folder for backups, which must exist; none makes no backups"
     )

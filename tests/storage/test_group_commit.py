@@ -1,5 +1,6 @@
 """Threads that append at once share a commit, and nothing of one becomes another's."""
 
+import os
 import sqlite3
 from collections import deque
 from pathlib import Path
@@ -57,7 +58,7 @@ def appended_at_once(
     failed: dict[int, BaseException] = {}
 
     def append(number: int) -> None:
-        text = "x" * 200_000 if number == too_large else f"said by {number}"
+        text = os.urandom(150_000).hex() if number == too_large else f"said by {number}"
         try:
             assert sessions[number].append(Block.note(text)).last == 4
         except (StorageError, KeyboardInterrupt) as error:

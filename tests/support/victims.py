@@ -13,11 +13,10 @@ from databases import connected_to
 
 import cutbank
 from cutbank import Block, CompactionOptions, StoredSession, ToolCall, ToolResult, verify
+from cutbank.adapters.runtime.backups import Backups, read_moment
 from cutbank.adapters.runtime.compaction.outcome import CompactionOutcome
 from cutbank.adapters.runtime.importing import transcript_import
 from cutbank.adapters.runtime.importing.importer import import_path
-from cutbank.adapters.runtime.maintenance import recompression
-from cutbank.adapters.runtime.maintenance.maintenance import Maintenance
 from cutbank.adapters.settings.settings import MaintenanceSettings
 from cutbank.adapters.storage.read_models.read_models import ReadModels
 from cutbank.domain.blocks import AnyBlock
@@ -156,8 +155,8 @@ def steps(what: str, address: str, number: int, *words: str) -> None:
             case "projection":
                 store.read_models.catch_up()
                 say("projected", store.read_models.position)
-            case "chores":
-                does_chores(store, Path(words[1]))
+            case "backup":
+                make_backup(store, Path(words[1]))
             case "import":
                 list(import_path(store, Path(words[0])))
                 say("imported", number)
@@ -165,20 +164,17 @@ def steps(what: str, address: str, number: int, *words: str) -> None:
                 pass
 
 
-def does_chores(store: cutbank.SessionStore, backups: Path) -> None:
-    """All chores, a year from now, so that everything is cold; say what was done."""
-    now = store.events.clock() + timedelta(days=365)
-    settings = MaintenanceSettings(backup_folder=str(backups), backup_keep=2)
+def make_backup(store: cutbank.SessionStore, folder: Path) -> None:
+    """Make the next backup a day after the newest one."""
+    now = max((read_moment(one.name) for one in folder.glob("*Z.db")), default=store.events.clock())
+    now += timedelta(days=1)
     store.events.clock = lambda: now
-    recompression.MAX_BATCH_BYTES = 1  # each body by itself
-    for report in Maintenance(store, settings).run_due(now):
-        say("chore", report.chore, report.outcome, report.saved)
+    Backups(store, MaintenanceSettings(backup_folder=str(folder), backup_keep=2)).run_due(now)
 
 
-def chores(address: str, backups: str) -> None:
-    """Whoever gets there does what is due."""
+def backs_up(address: str, folder: str) -> None:
     with cutbank.open(address) as store:
-        does_chores(store, Path(backups))
+        make_backup(store, Path(folder))
 
 
 def counted(what: str, address: str, number: int, *words: str) -> None:

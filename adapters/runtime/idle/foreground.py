@@ -15,7 +15,7 @@ from typing import Any, Final, Self
 
 from ....domain.errors import StorageError
 from ...storage.private_files import make_file, open_new
-from ..maintenance.maintenance import Maintenance
+from ..backups import Backups
 from ..sessions.session_store import SessionStore
 from .idle_scheduler import start_scheduler
 from .idle_worker import IdleWorker
@@ -197,7 +197,7 @@ def run_once(
 
     When a signal stops it, cancel what runs and wait for it for the grace time.
     """
-    worker = IdleWorker(store, listeners=listeners, maintenance=Maintenance(store))
+    worker = IdleWorker(store, listeners=listeners, backups=Backups(store))
     with StopSignals() as signals:
         worker.on_free = signals.wake
         is_whole = False
@@ -218,7 +218,7 @@ def _run_due(worker: IdleWorker, signals: StopSignals) -> bool:
         worker.look()
         if worker.running_attempts and signals.wait(_LOOK_INTERVAL_S):
             return False
-        # The last look finds nothing due and nothing running, and so begins the maintenance.
+        # The last look finds nothing due and nothing running, and so begins a due backup.
         is_over = not was_busy and worker.begun == begun
     while not worker.wait(_MAINTENANCE_PAUSE_S):
         if signals.wait(0):

@@ -11,7 +11,7 @@ from apscheduler.triggers.interval import IntervalTrigger
 
 from ....domain.errors import InvalidSettingError
 from ....domain.idle_rules import IdleRules
-from ..maintenance.maintenance import Maintenance
+from ..backups import Backups
 from ..sessions.session_store import SessionStore
 from .idle_worker import MAX_LOOK_INTERVAL, IdleWorker
 from .notices import NoticeKind, NoticeListener
@@ -35,7 +35,7 @@ class IdleScheduler:
         listeners: Sequence[NoticeListener] = (),
     ) -> None:
         self.worker = IdleWorker(
-            store, rules, name=name, listeners=listeners, maintenance=Maintenance(store)
+            store, rules, name=name, listeners=listeners, backups=Backups(store)
         )
         self.worker.on_free = self.look_now
         self._is_asked = False

@@ -9,7 +9,7 @@ from ....domain.idle_rules import SPEND_WINDOW, IdleRules
 from ....projections.read_models.timestamps import format_timestamp
 from ...storage.event_log.storage_errors import translate_storage_errors
 from ...storage.read_models.read_models import ReadModels
-from ..maintenance.maintenance import Maintenance
+from ..backups import Backups
 from ..sessions.session_store import SessionStore
 from ..sessions.store_context import read_store_time
 from .due_sessions import DueSessionIndex
@@ -52,7 +52,7 @@ class IdleStatus:
     position: int
     """The newest notification of the log that the status includes."""
     chores: list[Row]
-    """The maintenance tasks; one that never ran has no `next_at`, and is due now."""
+    """The backups, if any are made; without one yet, there is no `next_at`, and it is due now."""
 
     def to_json(self) -> dict[str, Any]:
         """Return JSON values, with times as ISO 8601 in UTC."""
@@ -69,7 +69,7 @@ def get_idle_status(store: SessionStore, *, last: int = 10) -> IdleStatus:
     with translate_storage_errors(store.name):
         now = read_store_time(store.events)
     store.read_models.catch_up(search=False)
-    chores = [asdict(chore) for chore in Maintenance(store).read_status()]
+    chores = [asdict(chore) for chore in Backups(store).read_status()]
     rules, limit = store.settings.idle.make_rules(), store.settings.compaction.limit or 0
     return read_idle_status(store.read_models, rules, now, last, chores, limit=limit)
 

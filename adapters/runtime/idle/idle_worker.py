@@ -18,9 +18,8 @@ from ....domain.errors import StorageError
 from ....domain.idle_rules import IdleRules
 from ...storage.event_log.event_store import get_utc_now
 from ...storage.event_log.storage_errors import translate_storage_errors
+from ..backups import Backups
 from ..compaction.background import Cancellation
-from ..maintenance.maintenance import Maintenance
-from ..maintenance.maintenance_task import TaskOutcome
 from ..sessions.session_store import SessionStore
 from ..sessions.store_context import ServerClock
 from ..telemetry.activation import record_notice
@@ -69,12 +68,12 @@ class IdleWorker:
         *,
         name: str | None = None,
         listeners: Sequence[NoticeListener] = (),
-        maintenance: Maintenance | None = None,
+        backups: Backups | None = None,
     ) -> None:
         self.store = store
         self.rules = rules or store.settings.idle.make_rules()
-        self.maintenance = maintenance
-        """What to do while no session is due."""
+        self.backups = backups
+        """What to make while no session is due."""
         self.name = name or f"{socket.gethostname()}:{os.getpid()}"
         self.listeners = [record_notice, *listeners]
         self.on_free: Callable[[], None] = lambda: None
@@ -104,10 +103,8 @@ class IdleWorker:
         self._changing = RLock()
         self._looking = RLock()
         self.is_stopping = False
-        self._upkeep: Future[None] | None = None
-        """The newest run of the maintenance."""
-        self._upkeep_has_to_wait = False
-        """Whether other work is due; running maintenance then stops at its next step."""
+        self._backup: Future[None] | None = None
+        """The newest run of the backups."""
         self._away_until = datetime.min.replace(tzinfo=UTC)
         """When to try the database again while there is trouble."""
         self._told_wait: tuple[str, datetime] | None = None
@@ -144,8 +141,8 @@ class IdleWorker:
     def wait(self, timeout: float | None = None) -> bool:
         """Wait until nothing is running; return whether that is so."""
         works = [one.work for one in self.running_attempts]
-        if self._upkeep is not None:
-            works.append(self._upkeep)
+        if self._backup is not None:
+            works.append(self._backup)
         ends_at = inf if timeout is None else monotonic() + timeout
         # Python handles a signal that arrives as a wait begins only when the wait ends, so no
         # single wait is long.
@@ -167,7 +164,6 @@ class IdleWorker:
         self.notify(NoticeKind.STOPPING, running=len(running))
         for one in running:
             one.cancellation.request()
-        self._upkeep_has_to_wait = True
         has_ended = self._wait_for_end(timeout)
         self._pool.shutdown(wait=has_ended)
         self.notify(NoticeKind.STOPPED, running=len(self.running_attempts))
@@ -227,9 +223,8 @@ class IdleWorker:
             self._begin_attempt(due, now)
         count = len(self.running_attempts)
         self.notify(NoticeKind.LOOKED, due=len(all_due), running=count, next_at=next_at)
-        self._upkeep_has_to_wait = bool(count)
-        upkeep_at = None if count else self._begin_maintenance(now)
-        return min(filter(None, (latest, next_at, upkeep_at)))
+        backup_at = None if count else self._begin_backup(now)
+        return min(filter(None, (latest, next_at, backup_at)))
 
     def _find_delay(self, now: datetime, due: int) -> datetime | None:
         """Return until when due work has to wait; None if it may begin."""
@@ -256,36 +251,33 @@ class IdleWorker:
         if before is not None:
             self.notify(NoticeKind.DATABASE_BACK)
 
-    def _begin_maintenance(self, now: datetime) -> datetime | None:
-        """Begin due maintenance outside quiet hours; return when the next task is due."""
-        maintenance = self.maintenance
-        if maintenance is None or self.rules.find_resume_time(now):
+    def _begin_backup(self, now: datetime) -> datetime | None:
+        """Begin a due backup outside quiet hours; return when the next one is due."""
+        backups = self.backups
+        if backups is None or self.rules.find_resume_time(now):
             return None
-        due_at = maintenance.find_next_time()
+        due_at = backups.find_next_time()
         if due_at is None or due_at > now:
             return due_at
         with self._changing:
-            if not self.is_stopping and (self._upkeep is None or self._upkeep.done()):
-                self._upkeep = self._pool.submit(self._run_maintenance, maintenance, now)
+            if not self.is_stopping and (self._backup is None or self._backup.done()):
+                self._backup = self._pool.submit(self._run_backup, backups, now)
         return None
 
-    def _run_maintenance(self, maintenance: Maintenance, now: datetime) -> None:
+    def _run_backup(self, backups: Backups, now: datetime) -> None:
         try:
-            with translate_storage_errors(self.store.name):
-                reports = maintenance.run_due(now, lambda: not self._upkeep_has_to_wait)
-        except (StorageError, PersistenceError) as error:
+            made = backups.run_due(now)
+        except StorageError as error:
             self._handle_database_away(error)
             return
-        for report in reports:
-            if report.outcome is not TaskOutcome.STOPPED:
-                has_failed = report.outcome is TaskOutcome.FAILED
-                self.notify(
-                    NoticeKind.CHORE_FAILED if has_failed else NoticeKind.CHORE_DONE,
-                    chore=report.chore,
-                    reason=report.reason,
-                    took_s=report.took_s,
-                    next_at=report.next_at,
-                )
+        if made is not None:
+            self.notify(
+                NoticeKind.CHORE_DONE if made.outcome == "done" else NoticeKind.CHORE_FAILED,
+                chore=made.chore,
+                reason=made.reason,
+                took_s=made.took_s,
+                next_at=made.next_at,
+            )
 
     def _begin_attempt(self, due: DueSession, now: datetime) -> None:
         with self._changing:

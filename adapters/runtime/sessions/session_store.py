@@ -48,9 +48,10 @@ def open_store(
     in this process; `postgresql://...` or `host=... dbname=...` is a server's database, in which
     the schema `cutbank`, or the one that `?schema=` names, is created. `synchronous="NORMAL"` is
     faster, but a power cut may lose the last commits; FULL, the default, loses none. `compress`
-    stores new data as Zstandard. An older database is migrated, a newer one refused. `settings` are
-    a file or a value; by default they are read as `cutbank settings` describes, when the first
-    compaction needs them. Raises StorageError, in one line, if the database cannot be opened.
+    stores events as Zstandard too, as large contents always are. An older database is migrated, a
+    newer one refused. `settings` are a file or a value; by default they are read as `cutbank
+    settings` describes, when the first compaction needs them. Raises StorageError, in one line, if
+    the database cannot be opened.
     """
     address = make_absolute(str(path))
     name = hide_passwords(address)

@@ -61,15 +61,13 @@ class EventMapper(Mapper[UUID]):
             event.originator_id,
             event.originator_version,
             event.TOPIC,
-            self._compress(plaintext),
+            self.compressor.compress(plaintext) if self.compressor else plaintext,
             subject,
             event.key_id,
             tokens,
             compute_keyed_hash(plaintext, secret),
             b"{}" if after is None else dump_json(dump_state(after)),
-            tuple(StoredContent(body.hash, self._compress(body.content)) for body in bodies)
-            if bodies
-            else (),
+            bodies,
         )
 
     def to_domain_event(self, row: StoredEventLike) -> Event:  # type: ignore[override]  # as above
@@ -114,14 +112,6 @@ class EventMapper(Mapper[UUID]):
         state["key_id"] = row.key_id
         event: Event = event_class.__pydantic_validator__.validate_python(state)
         return event
-
-    def _compress(self, plaintext: bytes) -> bytes:
-        if self.compressor:
-            return self.compressor.compress(plaintext)
-        # Content that begins like a zstd frame is wrapped, so that reading stays unambiguous.
-        if plaintext[:4] == ZstdCompressor.MAGIC:
-            return ZstdCompressor().compress(plaintext)
-        return plaintext
 
 
 def _make_unreadable_error(row: StoredEventLike, error: Exception) -> MapperDeserialisationError:
@@ -240,7 +230,7 @@ def _encode_event(
     for path, content in large:
         raw = content if isinstance(content, bytes) else content.encode("utf-8", "surrogatepass")
         digest = compute_keyed_hash(raw, secret, ADDRESS_SIZE)
-        bodies.append(StoredContent(digest, raw))
+        bodies.append(StoredContent(digest, ZstdCompressor().compress(raw)))
         references.append((path, type(content).__name__, digest.hex()))
     if references:
         tree["bodies"] = references

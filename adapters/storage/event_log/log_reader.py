@@ -1,9 +1,9 @@
 """Reads a log: events, streams, keys, bodies and imports, by the same queries on both databases."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import cache
-from typing import Any, ClassVar, cast
+from typing import Any, cast
 from uuid import UUID
 
 from eventsourcing.persistence import ApplicationRecorder, OperationalError
@@ -11,7 +11,7 @@ from eventsourcing.persistence import ApplicationRecorder, OperationalError
 from ....domain.ranges import Run
 from .log_names import LogDatastore, LogNames
 from .log_tables import EVENTS, IMPORTS, TABLES
-from .stored_row import AppendKey, ImportRow, LogNotification, StoredBody, StoredRow, Stream
+from .stored_row import AppendKey, ImportRow, LogNotification, StoredRow, Stream
 
 _MAX_POSITION = 2**62
 ROW_COLUMNS = ", ".join(list(TABLES[EVENTS].columns)[1:])
@@ -34,11 +34,6 @@ SELECT_RUNS = (
 
 class LogReader(ApplicationRecorder):
     """The queries of one database's log. Topics and subjects are stored as small numbers."""
-
-    BODY_SIZE: ClassVar[str]
-    """The expression for a body's bytes in the database, which may have compressed them."""
-    FIND_RECORDS: ClassVar[str]
-    """Selects whether there is a table of task records, which is made on demand."""
 
     def __init__(self, datastore: LogDatastore) -> None:
         self.datastore: Any = datastore
@@ -161,21 +156,6 @@ class LogReader(ApplicationRecorder):
         if not found:
             raise OperationalError(f"body {digest.hex()} is missing from the database")
         return cast(bytes, found[0][0])
-
-    def select_stored_body(self, subject: str, digest: bytes) -> StoredBody | None:
-        """Return a subject's body as it is stored; None if there is none, or it is encrypted."""
-        found = self.datastore.read(
-            f"SELECT id, content, {self.BODY_SIZE} FROM bodies"  # noqa: S608 - our names
-            " WHERE subject = ? AND hash = ? AND key_id IS NULL",
-            (self.names.subject(subject)[0], digest),
-        )
-        return StoredBody(*found[0]) if found else None
-
-    def read_records(self) -> Mapping[str, str]:
-        """Return the newest record of each maintenance task, by name."""
-        if not self.datastore.read(self.FIND_RECORDS)[0][0]:
-            return {}
-        return dict(self.datastore.read("SELECT name, record FROM chores"))
 
     def select_import(self, namespace: str, source: str) -> ImportRow | None:
         """Return the record of a transcript's last import."""

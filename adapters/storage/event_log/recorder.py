@@ -1,8 +1,8 @@
-"""Writes, follows and maintains a log; the recorder of each database adds what only it does."""
+"""Writes and follows a log; the recorder of each database adds what only it does."""
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import AbstractContextManager, suppress
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -16,33 +16,19 @@ from .stored_row import (
     AppendKey,
     Batch,
     ImportRow,
-    RecompressedBody,
     Segment,
     StoredRow,
     Stream,
 )
 
 _POLL_SECONDS = 0.005
-TASK_TABLE = "CREATE TABLE IF NOT EXISTS chores (name text PRIMARY KEY, record text NOT NULL)"
-"""Made on demand, and not part of the format: without it, all tasks run again."""
-_SAVE_RECORD = (
-    "INSERT INTO chores (name, record) VALUES (?, ?)"
-    " ON CONFLICT (name) DO UPDATE SET record = excluded.record"
-)
-_REPLACE_BODY = "UPDATE bodies SET content = ? WHERE id = ? AND key_id IS NULL AND content = ?"
-
-RunStatement = Callable[[str, Sequence[Any]], int]
-"""Runs a statement, in which `?` marks a parameter, and returns how many rows it changed."""
 
 
 class Recorder(LogReader):
-    """One database's log. Its errors are eventsourcing's PersistenceErrors, or sqlite3's.
-
-    Maintenance never changes an event.
-    """
+    """One database's log. Its errors are eventsourcing's PersistenceErrors, or sqlite3's."""
 
     is_in_memory = False
-    """Whether there is nothing to maintain, and no other process can open the log."""
+    """Whether no other process can open the log."""
 
     def __init__(self, datastore: LogDatastore) -> None:
         super().__init__(datastore)
@@ -108,33 +94,6 @@ class Recorder(LogReader):
     @abstractmethod
     def backup(self, target: Path) -> None:
         """Copy the present log into a new SQLite file, while others go on writing."""
-
-    @abstractmethod
-    def try_lock(self) -> AbstractContextManager[bool]:
-        """Try to lock the maintenance here; yield whether that succeeded.
-
-        The lock ends with its process.
-        """
-
-    @abstractmethod
-    def change_records(self) -> AbstractContextManager[RunStatement]:
-        """Run one short transaction, in which the table of records exists."""
-
-    def save_record(self, chore: str, record: str) -> None:
-        self.replace_bodies((), chore, record)
-
-    def replace_bodies(self, smaller: Sequence[RecompressedBody], chore: str, record: str) -> int:
-        """Store the smaller bodies and the record in one short transaction; return the bytes saved.
-
-        A body that has changed since it was read stays as it is.
-        """
-        saved = 0
-        with self.change_records() as run:
-            for body, content in smaller:
-                count = run(_REPLACE_BODY, (content, body.id, body.content))
-                saved += count * (body.size - len(content))
-            run(_SAVE_RECORD, (chore, record))
-        return saved
 
     def close(self) -> None:
         self.datastore.close()

@@ -78,20 +78,6 @@ class Segment(NamedTuple):
     content: bytes
 
 
-class StoredBody(NamedTuple):
-    id: int
-    content: bytes
-    size: int
-    """Its bytes in the database; PostgreSQL may have compressed it."""
-
-
-class RecompressedBody(NamedTuple):
-    """A body, and the same content in fewer bytes."""
-
-    body: StoredBody
-    content: bytes
-
-
 @dataclass(slots=True)
 class Batch:
     """What is stored together, or a part of it."""

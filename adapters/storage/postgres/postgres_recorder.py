@@ -1,7 +1,6 @@
-"""Writes the log to PostgreSQL, and maintains what the server does not maintain itself."""
+"""Writes the log to PostgreSQL."""
 
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from functools import lru_cache
 from pathlib import Path
@@ -11,17 +10,12 @@ from eventsourcing.persistence import IntegrityError, OperationalError
 
 from ..event_log.addresses import PostgresAddress
 from ..event_log.log_tables import EVENTS, TABLES, TableRows
-from ..event_log.recorder import TASK_TABLE, Recorder, RunStatement
+from ..event_log.recorder import Recorder
 from ..event_log.stored_row import LogNotification
 from .backup_file import copy_to_file
 from .log_tail import LogTail
-from .postgres_datastore import (
-    ConnectionLostError,
-    PostgresLogDatastore,
-    connect,
-    mark_parameters,
-)
-from .postgres_schema import POSTGRES_TYPES, lock_schema
+from .postgres_datastore import ConnectionLostError, PostgresLogDatastore
+from .postgres_schema import POSTGRES_TYPES
 
 MAX_ATTEMPTS = 10
 """How often an append is retried after the server rolled it back for others."""
@@ -50,8 +44,6 @@ class PostgresRecorder(Recorder):
     is still missing.
     """
 
-    BODY_SIZE = "pg_column_size(content)"
-    FIND_RECORDS = "SELECT to_regclass('chores') IS NOT NULL"
     datastore: PostgresLogDatastore
 
     def __init__(self, datastore: PostgresLogDatastore) -> None:
@@ -137,34 +129,6 @@ class PostgresRecorder(Recorder):
     def backup(self, target: Path) -> None:
         with self.datastore.get_connection() as connection:
             copy_to_file(connection, target)
-
-    @contextmanager
-    def try_lock(self) -> Iterator[bool]:
-        """Try to lock the maintenance for this machine; yield whether that succeeded.
-
-        The lock has its own session. If that is lost midway, another process may begin: steps may
-        then run twice, which is harmless.
-        """
-        with connect(self.datastore.address) as session:
-            found = session.execute(
-                "SELECT pg_try_advisory_lock(hashtextextended('cutbank chores ' || %s, 0))",
-                (self.datastore.address.schema,),
-            ).fetchone()
-            yield bool(found and found[0])
-
-    @contextmanager
-    def change_records(self) -> Iterator[RunStatement]:
-        """Keep the records in the log, so that all machines see them; backups have none."""
-        with self.datastore.get_connection() as connection, connection.transaction():
-            if not self.datastore.read(self.FIND_RECORDS)[0][0]:
-                # In PostgreSQL, concurrent creations of a table fail even with IF NOT EXISTS.
-                lock_schema(connection, self.datastore.address)
-                connection.execute(TASK_TABLE)
-            yield (
-                lambda statement, values: (
-                    connection.execute(mark_parameters(statement), values).rowcount
-                )
-            )
 
     def reopen_in_child(self) -> None:
         super().reopen_in_child()

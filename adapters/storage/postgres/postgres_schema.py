@@ -63,7 +63,10 @@ def migrate_schema(connection: Connection[Any], address: PostgresAddress) -> Non
     if find_version(connection, address) == newest:
         return
     with connection.transaction():
-        lock_schema(connection, address)
+        connection.execute(
+            "SELECT pg_advisory_xact_lock(hashtextextended('cutbank migrates ' || %s, 0))",
+            (address.schema,),
+        )
         # Another process may have been faster.
         version = find_version(connection, address)
         if version == newest:
@@ -78,14 +81,6 @@ def migrate_schema(connection: Connection[Any], address: PostgresAddress) -> Non
             for script in POSTGRES_MIGRATIONS[version - 1 :]:
                 connection.execute(script.encode())
         connection.execute("UPDATE cutbank_format SET version = %s", (newest,))
-
-
-def lock_schema(connection: Connection[Any], address: PostgresAddress) -> None:
-    """Exclude other processes that define tables, until the transaction ends."""
-    connection.execute(
-        "SELECT pg_advisory_xact_lock(hashtextextended('cutbank migrates ' || %s, 0))",
-        (address.schema,),
-    )
 
 
 def find_version(connection: Connection[Any], address: PostgresAddress) -> int | None:

@@ -1,9 +1,8 @@
-"""Writes the log to an SQLite file, and maintains it; concurrent appends share a commit."""
+"""Writes the log to an SQLite file; concurrent appends share a commit."""
 
 import sqlite3
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import cast
 from uuid import UUID
@@ -11,9 +10,8 @@ from uuid import UUID
 from eventsourcing.persistence import IntegrityError
 
 from ..event_log.log_tables import EVENTS, TABLES, TableRows
-from ..event_log.recorder import TASK_TABLE, Recorder, RunStatement
+from ..event_log.recorder import Recorder
 from ..event_log.storage_errors import translate_storage_errors
-from ..private_files import make_file
 from .database_file import check_and_save_identity, find_database_path, refuse_damaged
 from .sqlite_datastore import LOCK_TIMEOUT_SECONDS, SQLiteLogDatastore
 from .sqlite_schema import is_current_schema
@@ -129,8 +127,6 @@ class SQLiteRecorder(Recorder):
     is ever deleted.
     """
 
-    BODY_SIZE = "length(content)"
-    FIND_RECORDS = "SELECT count(*) FROM sqlite_master WHERE name = 'chores'"
     datastore: SQLiteLogDatastore
 
     def __init__(self, datastore: SQLiteLogDatastore) -> None:
@@ -169,28 +165,6 @@ class SQLiteRecorder(Recorder):
 
     def backup(self, target: Path) -> None:
         self.datastore.backup(target)
-
-    @contextmanager
-    def try_lock(self) -> Iterator[bool]:
-        """Try to lock the maintenance by an empty file, which has SQLite's own locks."""
-        file = Path(f"{self.datastore.path}-chores")
-        make_file(file)
-        with closing(sqlite3.connect(file, timeout=0, isolation_level=None)) as held:
-            try:
-                held.execute("BEGIN EXCLUSIVE")
-            except sqlite3.OperationalError as error:
-                if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY:
-                    raise
-                yield False
-            else:
-                yield True
-
-    @contextmanager
-    def change_records(self) -> Iterator[RunStatement]:
-        """Keep the records in the log itself, so that a restored backup has its own."""
-        with self.datastore.writing_transaction() as writer:
-            writer.execute(TASK_TABLE)
-            yield lambda statement, values: writer.execute(statement, values).rowcount
 
     def reopen_in_child(self) -> None:
         super().reopen_in_child()

@@ -205,7 +205,10 @@ def test_four_workers_of_which_one_is_killed_compact_each_session_once(
         one_at_once = {**env, "CUTBANK_IDLE_CONCURRENCY": "1"}
         workers = [running.enter_context(idling(database, env=one_at_once)) for _ in range(3)]
         deadline = monotonic() + LONG
-        # On a busy machine one worker may do all that is due before another has started.
+        # On a busy machine one worker may do all that is due before another has started, and a
+        # signal that comes before that would kill it.
+        for worker in workers:
+            worker.until(NoticeKind.STARTED)
         while status(database).done < 1:
             assert monotonic() < deadline
             sleep(0.1)

@@ -1,6 +1,5 @@
 """Workers compact what rests, each by its own rules, and leave alone what does not."""
 
-from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, time, timedelta
 
@@ -8,11 +7,10 @@ import pytest
 from resting import PRICE, RULES, Held, Idle, look, recorded, talk
 
 from cutbank import Block, Parent, StorageError
+from cutbank.adapters.runtime.backups import Backups, BackupStatus
 from cutbank.adapters.runtime.idle.attempt import IdleAttempt
 from cutbank.adapters.runtime.idle.due_sessions import DueSessionIndex
 from cutbank.adapters.runtime.idle.notices import NoticeKind
-from cutbank.adapters.runtime.maintenance.maintenance import Maintenance
-from cutbank.adapters.runtime.maintenance.maintenance_task import TaskOutcome, TaskStatus
 from cutbank.domain.compaction_events import Summary
 from cutbank.domain.idle_rules import QuietHours
 
@@ -94,45 +92,46 @@ def test_work_goes_on_when_less_than_the_budget_is_left_in_the_hour(
     assert index.find_affordable_time(now, 1.6) is None
 
 
-class Sweeping(Maintenance):
-    """Maintenance with two chores, which notes at each run whether it may go on."""
+class FailingFirst(Backups):
+    """Backups of which the first fails."""
 
     def __init__(self, due: datetime) -> None:
         self.due = due
-        self.swept: list[bool] = []
+        self.runs = 0
 
     def find_next_time(self) -> datetime:
         return self.due
 
-    def run_due(self, now: datetime, go_on: Callable[[], bool] = lambda: True) -> list[TaskStatus]:
-        self.swept.append(go_on())
-        self.due = now + timedelta(days=1)
-        return [
-            TaskStatus("sweep", now, 1.0, TaskOutcome.DONE, None, 0, 0, 0, self.due),
-            TaskStatus("mend", now, 1.0, TaskOutcome.FAILED, "no thread", 0, 0, 1, self.due),
-        ]
+    def run_due(self, now: datetime) -> BackupStatus:
+        self.runs += 1
+        self.due = now + timedelta(seconds=10)
+        if self.runs == 1:
+            return BackupStatus(now, 1.0, "failed", "no thread", 1, self.due)
+        return BackupStatus(now, 1.0, "done", None, 0, self.due)
 
 
-def test_chores_are_done_where_no_session_is_due_and_hours_are_not_quiet(idle: Idle) -> None:
+def test_backups_are_made_where_no_session_is_due_and_hours_are_not_quiet(idle: Idle) -> None:
     talk(idle.session)
     quiet = QuietHours(time(0), time(6), UTC)
     worker = idle.worker(replace(RULES, quiet_hours=quiet))
-    worker.maintenance = upkeep = Sweeping(due=idle.clock.now)
+    worker.backups = backups = FailingFirst(due=idle.clock.now)
 
     look(worker)
-    assert upkeep.swept == []
+    assert backups.runs == 0
     idle.pass_time(6 * 3_600)
     worker.look()  # the session comes first
     assert worker.wait()
-    assert (idle.told.keys(NoticeKind.DONE), upkeep.swept) == ([idle.session.key], [])
+    assert (idle.told.keys(NoticeKind.DONE), backups.runs) == ([idle.session.key], 0)
     look(worker)
     look(worker)
 
-    assert upkeep.swept == [True]
-    (done,) = idle.told.about(NoticeKind.CHORE_DONE)
-    assert (done.chore, done.next_at) == ("sweep", upkeep.due)
+    assert backups.runs == 1
     (failed,) = idle.told.about(NoticeKind.CHORE_FAILED)
-    assert (failed.chore, failed.reason, failed.next_at) == ("mend", "no thread", upkeep.due)
+    assert (failed.chore, failed.reason, failed.next_at) == ("backup", "no thread", backups.due)
+    idle.pass_time(10)
+    look(worker)
+    (done,) = idle.told.about(NoticeKind.CHORE_DONE)
+    assert (done.chore, done.next_at) == ("backup", backups.due)
 
 
 @pytest.mark.parametrize(("rest", "is_cold"), [(REST, False), (3_600 + REST, True)])

@@ -1,15 +1,10 @@
-"""The command line and the chores serve either database by its address."""
+"""The command line serves either database by its address."""
 
-from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
-from clock import Clock
 
-from cutbank import Block, MaintenanceSettings, SessionStore
 from cutbank.adapters.interfaces.command_line.cli import main
-from cutbank.adapters.runtime.maintenance.maintenance import Maintenance
-from cutbank.adapters.runtime.maintenance.maintenance_task import TaskOutcome
 
 
 def test_a_verb_that_reads_makes_no_database_and_one_that_writes_does(
@@ -35,18 +30,3 @@ def test_a_verb_that_reads_makes_no_database_and_one_that_writes_does(
             main(line.split())
         said = "".join(capsys.readouterr())
         assert (bool(exited.value.code), words in said) == (fails, True), said
-
-
-def test_chores_are_done_and_a_backup_bears_the_name_of_its_log(
-    store: SessionStore, engine: str, clock: Clock, tmp_path: Path
-) -> None:
-    store.session("a session").append(Block.user("words " * 3_000))
-    settings = MaintenanceSettings(backup_folder=str(tmp_path))
-    now: datetime = clock() + timedelta(days=9)
-
-    reports = Maintenance(store, settings).run_due(now)
-
-    assert [one.chore for one in reports] == ["bodies", "backup"]
-    assert {one.outcome for one in reports} == {TaskOutcome.DONE}, reports
-    assert list(tmp_path.glob({"sqlite": "test-*.db", "postgres": "postgres-*.db"}[engine]))
-    assert Maintenance(store, settings).run_due(now) == []

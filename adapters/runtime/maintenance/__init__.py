@@ -1,1 +1,0 @@
-"""Maintains the storage in idle time."""
