@@ -9,13 +9,13 @@ from itertools import accumulate
 from typing import Any, TypeVar, cast, overload
 
 from .compaction_events import CompactBoundary, Summary, Trigger, Trim
-from .counting.token_calibration import CONTENT_KINDS, ContentKind, TokenCalibration
 from .item import WindowItem, get_place, group_blocks
 from .models import ModelFacts
 from .pricing import Pricing
 from .ranges import Ranges
 from .session_events import ModelCalled
 from .summaries.summarizer import SummaryTemplate
+from .token_calibration import CONTENT_KINDS, ContentKind, TokenCalibration
 from .token_estimate import CHARS_PER_TOKEN, estimate_block, has_media
 
 _T = TypeVar("_T")

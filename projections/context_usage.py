@@ -5,8 +5,9 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from ..domain.blocks import ASSISTANT_KINDS, BlockKind
-from ..domain.counting.images import ImageRule, find_image_rule
-from ..domain.counting.token_calibration import (
+from ..domain.image_tokens import ImageRule, find_image_rule
+from ..domain.session_events import ModelCalled
+from ..domain.token_calibration import (
     FRAME_TOKENS,
     MAX_EXTRA_BLOCK_TOKENS,
     MAX_RATIO,
@@ -16,7 +17,6 @@ from ..domain.counting.token_calibration import (
     TokenCalibration,
     is_credible,
 )
-from ..domain.session_events import ModelCalled
 from .view_content import RecordedEvent, TokenCounts, ViewEntry
 
 _MIN_ANSWER_SHARE = 0.5

@@ -8,7 +8,6 @@ from ..domain.blocks import BlockKind
 from ..domain.compaction import UNSHOWN_SUMMARIZER
 from ..domain.compaction_events import Digest, RecordedCalibration
 from ..domain.compaction_terms import CompactionTerms
-from ..domain.counting.token_calibration import ContentKind
 from ..domain.digest import build_digest
 from ..domain.errors import NothingToCompactError, PolicyFailedError
 from ..domain.item import WindowItem
@@ -25,6 +24,7 @@ from ..domain.settlement import (
     size_summary_call,
 )
 from ..domain.summaries.summarizer import HIDDEN_TEXT, Draft, Material, NoticeSummarizer
+from ..domain.token_calibration import ContentKind
 from ..domain.token_estimate import estimate_text
 from ..domain.window import Plan, Window
 from .view_content import RecordedEvent

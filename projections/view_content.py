@@ -10,10 +10,10 @@ from pydantic import JsonValue
 
 from ..domain.blocks import AnyBlock, BlockKind
 from ..domain.compaction_events import CompactBoundary, Summary
-from ..domain.counting.images import ImageRule, count_media_tokens
-from ..domain.counting.token_calibration import CONTENT_KINDS, FRAME_TOKENS, ContentKind
 from ..domain.event import Event
+from ..domain.image_tokens import ImageRule, count_media_tokens
 from ..domain.session_events import RequestSettingsSet, SystemPromptSet, ToolsSet
+from ..domain.token_calibration import CONTENT_KINDS, FRAME_TOKENS, ContentKind
 from ..domain.token_estimate import (
     CharacterEstimate,
     TokenCounter,

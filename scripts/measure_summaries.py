@@ -23,8 +23,7 @@ from cutbank.domain.compaction_events import Digest
 from cutbank.domain.digest import build_digest
 from cutbank.domain.fidelity.fidelity_measure import FidelityMeasure
 from cutbank.domain.fidelity.later_references import RowBoundary, find_canonical_boundaries
-from cutbank.domain.fidelity.rows import ViewSegment
-from cutbank.domain.fidelity.scores import Scores
+from cutbank.domain.fidelity.rows import Scores, ViewSegment
 from cutbank.domain.fidelity.session_reading import SessionReading
 from cutbank.domain.ranges import Ranges
 from cutbank.domain.session_events import BlockAppended, ToolCalled, ToolReturned, TurnStarted

@@ -19,8 +19,8 @@ from types import FunctionType
 from typing import Any
 
 from ...domain.blocks import AnyBlock
-from ...domain.counting.images import count_media_tokens, find_image_rule
 from ...domain.errors import InvalidSettingError, NotFoundError
+from ...domain.image_tokens import count_media_tokens, find_image_rule
 from ...domain.token_estimate import CharacterEstimate, TokenCounter, iter_pieces
 
 VOCABULARIES = ("o200k_base", "cl100k_base")

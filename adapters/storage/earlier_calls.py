@@ -8,14 +8,14 @@ from typing import cast
 from ...domain.compaction import MAIN_LINEAGE, RECORDED_LINEAGE, CompactionState
 from ...domain.compaction_events import CompactBoundary, RecordedCalibration, Summary, Trigger
 from ...domain.context_limit import NOTHING_LOGGED, LoggedContext
-from ...domain.counting.token_calibration import (
+from ...domain.ranges import Ranges, Run
+from ...domain.session_events import ModelCalled
+from ...domain.token_calibration import (
     MAX_RATIO,
     MIN_RATIO,
     ContentKind,
     make_uniform_ratios,
 )
-from ...domain.ranges import Ranges, Run
-from ...domain.session_events import ModelCalled
 from ...domain.token_estimate import estimate_text
 from ...projections.context_usage import EarlierUsage
 from ...projections.view_content import RecordedEvent

@@ -5,8 +5,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from ..models import PRICED_TOKENS, ModelFacts, Prices
-from .cell import Bill
-from .totals import add_bills
+from .cell import Bill, add_bills
 
 _CACHE_LIFETIME_S = 300.0
 """Seconds after which a provider drops an unused cache, unless it is paid to keep it."""

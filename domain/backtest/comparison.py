@@ -10,9 +10,17 @@ from operator import itemgetter
 from statistics import NormalDist
 from struct import unpack
 
-from ..fidelity.scores import Scores, divide
-from .cell import BacktestResult, Cell, CellOutcome, Setup
-from .totals import SetupTotal, compute_totals, get_session_name, list_limits
+from ..fidelity.rows import Scores, divide
+from .cell import (
+    BacktestResult,
+    Cell,
+    CellOutcome,
+    Setup,
+    SetupTotal,
+    compute_totals,
+    get_session_name,
+    list_limits,
+)
 
 RESAMPLES = 2_000
 SEED = b"resamples"

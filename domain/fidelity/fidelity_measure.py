@@ -5,10 +5,9 @@ from collections.abc import Iterable, Sequence
 from functools import cached_property
 
 from .anchors import Anchor, list_carried_keys
+from .further_stakes import Constraint, RepeatedPair
 from .later_references import LaterReference, RowBoundary, iter_stakes
-from .prose import Constraint, RepeatedPair
-from .rows import ViewSegment
-from .scores import Scores
+from .rows import Scores, ViewSegment
 from .session_reading import SessionReading
 from .visibility import SegmentVisibility, SessionVisibility
 

@@ -7,12 +7,13 @@ from itertools import accumulate
 from typing import NamedTuple
 
 from .anchors import Anchor, AnchorKind, list_carried_keys
-from .file_touches import FileTouch, find_file_touches
-from .prose import (
+from .further_stakes import (
     Constraint,
+    FileTouch,
     ProsePairs,
     SummaryContent,
     find_constraints,
+    find_file_touches,
     find_prose_pairs,
 )
 from .rows import AGENT_KINDS, FidelityRow, RowKind, SessionRows

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
 
-from .prose import SummaryContent
+from .further_stakes import SummaryContent
 from .rows import WHOLE_HISTORY, ViewSegment
 from .session_reading import SessionReading
 from .words import MIN_SHARED_WORDS

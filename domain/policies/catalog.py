@@ -45,7 +45,7 @@ def find_original(policy_class: type[Policy], preset: str) -> type[Policy]:
     """Return the class that answers as an original program did, or else the policy itself."""
     if not preset:
         return policy_class
-    from .reference.originals import ORIGINALS  # noqa: PLC0415 - only who names a preset pays for it
+    from .reference import ORIGINALS  # noqa: PLC0415 - only who names a preset pays for it
 
     return ORIGINALS.get((policy_class, preset), policy_class)
 

@@ -7,8 +7,7 @@ from typing import Any, ClassVar
 from ..blocks import UNSENT_KINDS, BlockKind
 from ..compaction_events import Trigger
 from ..errors import NothingToCompactError
-from ..item import WindowItem
-from ..messages import find_message_start
+from ..item import WindowItem, find_message_start
 from ..settings import setting
 from ..summaries.templates import PiTemplate
 from ..window import Plan, Window, find_budget_index

@@ -7,8 +7,7 @@ from typing import Any, ClassVar
 from ..blocks import BlockKind
 from ..compaction_events import Trigger, Trim
 from ..errors import NothingToCompactError
-from ..item import WindowItem
-from ..messages import find_message_end, find_message_start, find_role
+from ..item import WindowItem, find_message_end, find_message_start, find_role
 from ..settings import setting
 from ..summaries.templates import ClaudeSdkTemplate
 from ..trims import count_saved_tokens, iter_effective_trims

@@ -7,8 +7,7 @@ from typing import Any, ClassVar
 from ..blocks import BlockKind
 from ..compaction_events import Trigger
 from ..errors import NothingToCompactError
-from ..item import WindowItem
-from ..messages import Role, find_message_start, find_role
+from ..item import Role, WindowItem, find_message_start, find_role
 from ..settings import setting
 from ..summaries.templates import TunacodeTemplate
 from ..window import OnFailure, Plan, Window, find_budget_index

@@ -9,8 +9,7 @@ from typing import Any, ClassVar, NamedTuple
 from ..blocks import PROMPT_KINDS, AnyBlock, BlockKind
 from ..compaction_events import Trigger
 from ..errors import NothingToCompactError
-from ..item import WindowItem
-from ..messages import find_message_start
+from ..item import WindowItem, find_message_start
 from ..settings import setting
 from ..summaries.kdcube_template import (
     CALL_TYPE,

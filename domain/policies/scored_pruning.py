@@ -12,8 +12,7 @@ from ..context_limit import LevelMarks, PruningResult, UsageLevel, Utilization
 from ..cut_points import is_carried
 from ..digest import READ_TOOLS, normalize_tool_name, parse_names
 from ..errors import NothingToCompactError
-from ..item import WindowItem
-from ..messages import Message, Role, group_messages
+from ..item import Message, Role, WindowItem, group_messages
 from ..ranges import Ranges
 from ..settings import setting
 from ..token_estimate import estimate_text

@@ -10,8 +10,7 @@ from pydantic import JsonValue
 
 from ..blocks import BlockKind, ToolCall
 from ..digest import TouchedPaths, find_touched_files, read_arguments
-from ..item import WindowItem
-from ..messages import Message, Role, group_messages
+from ..item import Message, Role, WindowItem, group_messages
 from .layout import MODIFIED_TAG, READ_TAG, escape_path
 from .summarizer import Material, SummaryPart, SummaryRequest
 from .templates import NO_HISTORY_TEXT, TURN_SECTIONS, append_files, append_turn, make_requests

@@ -8,8 +8,7 @@ from enum import StrEnum
 from typing import Protocol
 
 from ..compaction_events import Digest
-from ..item import WindowItem
-from ..messages import group_messages
+from ..item import WindowItem, group_messages
 from ..ranges import Ranges
 from ..session_events import Usage
 from ..token_estimate import estimate_text

@@ -16,8 +16,7 @@ from ..blocks import (
     ToolCall,
     ToolResult,
 )
-from ..item import WindowItem
-from ..messages import Message, Role, group_messages
+from ..item import Message, Role, WindowItem, group_messages
 from .layout import MODIFIED_TAG, READ_TAG
 from .summarizer import Material, SummaryPart, SummaryRequest
 

@@ -5,13 +5,13 @@ from dataclasses import replace
 from itertools import accumulate
 
 from ...domain.backtest.billing import CacheReport
-from ...domain.counting.token_calibration import (
+from ...domain.event import Event
+from ...domain.token_calibration import (
     CONTENT_KINDS,
     ContentKind,
     TokenCalibration,
     is_credible,
 )
-from ...domain.event import Event
 from ...domain.token_estimate import CHARS_PER_TOKEN
 from ..context_usage import ContextUsageTracker
 from ..history_view import HistoryFold

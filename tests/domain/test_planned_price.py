@@ -5,13 +5,13 @@ from dataclasses import replace
 import pytest
 
 from cutbank import Block, Draft, Material, ModelFacts, Plan, Prices, Window, WindowItem
-from cutbank.domain.counting.token_calibration import ContentKind, TokenCalibration
 from cutbank.domain.settlement import (
     price_compaction,
     settle_plan,
     settle_plan_to_fit,
     size_summary_call,
 )
+from cutbank.domain.token_calibration import ContentKind, TokenCalibration
 
 SONNET = ModelFacts(
     "sonnet", prices=(Prices(input=3, output=15, cache_read=0.3, cache_write=3.75),)

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from cutbank import Block, BlockKind, Text, ToolCall, ToolResult, WindowItem
 from cutbank.domain.blocks import AnyBlock, Media
-from cutbank.domain.messages import group_messages
+from cutbank.domain.item import group_messages
 from cutbank.domain.policies.reference.claude_sdk import count_goat_tokens
 from cutbank.domain.policies.reference.kdcube import iter_sizes
 from cutbank.domain.policies.reference.klaude_code import count_klaude_tokens

@@ -5,7 +5,7 @@ from klaude_cases import SYSTEMS, Case, cases
 from vector_files import FOLDERS, table_of
 
 from cutbank import ReserveHeadroom, Window, recognize_overflow
-from cutbank.domain.messages import group_messages
+from cutbank.domain.item import group_messages
 from cutbank.domain.policies.reference.klaude_code import count_klaude_tokens, list_kept_messages
 from cutbank.domain.policies.reserve_headroom import Headroom
 

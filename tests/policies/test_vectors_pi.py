@@ -8,7 +8,7 @@ from pi_preparation import PiPreparation, find_pi_cut, prepare_like_pi
 from vector_files import FOLDERS, Vector, lines_of
 
 from cutbank import Trigger, Window, get_policy
-from cutbank.domain.messages import group_messages
+from cutbank.domain.item import group_messages
 from cutbank.domain.policies.reference.pi_mono import PiAsShipped
 from cutbank.domain.summaries.summarizer import SummaryPart
 

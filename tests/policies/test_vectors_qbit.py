@@ -12,7 +12,7 @@ from cutbank import Ranges, ScoredPruning
 from cutbank.adapters.runtime.compaction.event_sink import context_pruned, context_warning, stats
 from cutbank.domain.context_limit import UsageLevel
 from cutbank.domain.cut_points import find_orphans
-from cutbank.domain.messages import Message
+from cutbank.domain.item import Message
 
 INTERNAL = {
     UsageLevel.WARNING: "WarningThreshold",

@@ -9,7 +9,7 @@ from neutral_session import NeutralSession
 from vector_files import FOLDERS, Vector, lines_of
 
 from cutbank import Trigger, Window, get_policy
-from cutbank.domain.messages import iter_message_spans_back
+from cutbank.domain.item import iter_message_spans_back
 from cutbank.domain.policies.reference.tunacode import TunacodeAsShipped
 from cutbank.domain.summaries.templates import TunacodeTemplate
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from cutbank import BacktestResult
 from cutbank.domain.backtest.cell import Bill, Cell, CellOutcome, ControlResult, MissedFact, Setup
-from cutbank.domain.fidelity.scores import Scores
+from cutbank.domain.fidelity.rows import Scores
 
 
 def setup(policy: str = "pi", limit: int = 16_000, **settings: Any) -> Setup:

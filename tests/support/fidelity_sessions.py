@@ -7,8 +7,7 @@ from hypothesis import strategies as st
 
 from cutbank.domain.fidelity.fidelity_measure import FidelityMeasure
 from cutbank.domain.fidelity.later_references import RowBoundary
-from cutbank.domain.fidelity.rows import FidelityRow, RowKind, SessionRows, ViewSegment
-from cutbank.domain.fidelity.scores import Scores
+from cutbank.domain.fidelity.rows import FidelityRow, RowKind, Scores, SessionRows, ViewSegment
 from cutbank.domain.fidelity.session_reading import SessionReading
 from cutbank.domain.ranges import Ranges
 

@@ -10,7 +10,7 @@ from vector_files import Vector, lines_of
 from cutbank import Material, Ranges, Window, WindowItem, get_policy
 from cutbank.domain.compaction_events import Digest
 from cutbank.domain.digest import build_digest
-from cutbank.domain.messages import group_messages
+from cutbank.domain.item import group_messages
 from cutbank.domain.policies.reference.klaude_code import KlaudeAsShipped, count_klaude_tokens
 from cutbank.domain.policies.reserve_headroom import ReserveWalk
 from cutbank.domain.settlement import find_split_turn

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from cutbank import Material, Pi, Ranges, ToolCall, Window, WindowItem
 from cutbank.domain.compaction_events import Digest
-from cutbank.domain.messages import Role, find_message_start, find_role
+from cutbank.domain.item import Role, find_message_start, find_role
 from cutbank.domain.policies.reference.pi_mono import PiAsShipped
 
 

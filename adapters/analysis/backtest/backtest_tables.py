@@ -6,16 +6,18 @@ from math import inf
 from operator import attrgetter
 from typing import Any, NamedTuple, TypeVar
 
-from ....domain.backtest.cell import BacktestResult, Cell, CellOutcome
-from ....domain.backtest.comparison import Metric, SetupDifference, compare_setups
-from ....domain.backtest.totals import (
+from ....domain.backtest.cell import (
+    BacktestResult,
+    Cell,
+    CellOutcome,
     ControlTotal,
     SetupTotal,
     compute_control_totals,
     compute_totals,
     list_limits,
 )
-from ....domain.fidelity.scores import Scores, divide
+from ....domain.backtest.comparison import Metric, SetupDifference, compare_setups
+from ....domain.fidelity.rows import Scores, divide
 from ....domain.pricing import format_dollars
 
 _Item = TypeVar("_Item")

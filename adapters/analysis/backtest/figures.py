@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 from math import isfinite
 from typing import Any
 
+from ....domain.backtest.cell import SetupTotal, restrict_to_shared_sessions
 from ....domain.backtest.comparison import (
     IntervalEstimate,
     Metric,
@@ -11,7 +12,6 @@ from ....domain.backtest.comparison import (
     estimate_tokens_per_call,
     estimate_usd_per_100_calls,
 )
-from ....domain.backtest.totals import SetupTotal, restrict_to_shared_sessions
 from ..pages.templates import show_hidden_characters
 
 Drawing = dict[str, Any]

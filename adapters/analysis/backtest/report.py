@@ -10,8 +10,14 @@ from typing import NamedTuple
 
 from markupsafe import Markup
 
-from ....domain.backtest.cell import BacktestResult, Cell, MissedFact
-from ....domain.backtest.totals import SetupTotal, compute_totals, list_limits
+from ....domain.backtest.cell import (
+    BacktestResult,
+    Cell,
+    MissedFact,
+    SetupTotal,
+    compute_totals,
+    list_limits,
+)
 from ....domain.errors import ExportError
 from ...storage.private_files import make_folder, open_new
 from ..pages.templates import render_page

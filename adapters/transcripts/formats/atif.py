@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any
 
 from ....domain.blocks import Block, BlockKind, Media, Text, ToolCall, ToolResult
-from ....domain.messages import Role
+from ....domain.item import Role
 from ....domain.session_events import ModelCalled
 from ....projections.rendering import summary_message
 from .fields import (

@@ -14,7 +14,7 @@ from ....domain.blocks import UNSENT_KINDS, AnyBlock, BlockKind, ToolCall
 from ....domain.compaction import RECORDED_LINEAGE
 from ....domain.compaction_events import CompactBoundary, Summary
 from ....domain.event import parse_source_time
-from ....domain.messages import Role
+from ....domain.item import Role
 from ....domain.session_events import Fork, ModelCalled, Parent
 from ....projections.history_view import HistoryView
 from .json_lines import parse_line

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from ...blocks import AnyBlock, BlockKind, Text, ToolCall, ToolResult
-from ...item import WindowItem
-from ...messages import find_message_end, find_message_start, iter_message_spans_back
+from ...item import WindowItem, find_message_end, find_message_start, iter_message_spans_back
 from ...summaries.templates import ClaudeSdkTemplate
 from ...token_estimate import CHARS_PER_TOKEN, count_bytes
 from ...window import Window

@@ -4,8 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from ...item import WindowItem
-from ...messages import Message, Role, find_role, group_messages, iter_message_spans_back
+from ...item import Message, Role, WindowItem, find_role, group_messages, iter_message_spans_back
 from ...token_estimate import CHARS_PER_TOKEN, count_characters, estimate_text
 from ...window import Window
 from ..policy import quirk

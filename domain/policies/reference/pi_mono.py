@@ -7,8 +7,14 @@ from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
 from ...blocks import ASSISTANT_KINDS, AnyBlock, Block, BlockKind, ToolCall
-from ...item import WindowItem, get_place
-from ...messages import Role, find_message_end, find_role, iter_message_spans_back
+from ...item import (
+    Role,
+    WindowItem,
+    find_message_end,
+    find_role,
+    get_place,
+    iter_message_spans_back,
+)
 from ...summaries.templates import PiTemplate
 from ...token_estimate import CHARS_PER_TOKEN, iter_pieces
 from ...window import Window

@@ -7,7 +7,7 @@ from json.encoder import encode_basestring_ascii
 
 from ...blocks import AnyBlock, BlockKind, Text, ToolCall, ToolResult
 from ...context_limit import LevelMarks
-from ...messages import Message
+from ...item import Message
 from ...token_estimate import CHARS_PER_TOKEN, count_bytes
 from ...window import Window
 from ..policy import quirk

@@ -5,8 +5,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from ...blocks import AnyBlock, BlockKind, ToolCall, ToolResult
-from ...item import WindowItem
-from ...messages import iter_message_spans_back
+from ...item import WindowItem, iter_message_spans_back
 from ...summaries.templates import list_text_parts
 from ...token_estimate import CHARS_PER_TOKEN
 from ...window import Window

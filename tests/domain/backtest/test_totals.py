@@ -3,8 +3,9 @@
 import pytest
 from backtests import bill, cell, control, measured, scores, setup
 
-from cutbank.domain.backtest.cell import Bill, CellOutcome
-from cutbank.domain.backtest.totals import (
+from cutbank.domain.backtest.cell import (
+    Bill,
+    CellOutcome,
     add_bills,
     compute_control_totals,
     compute_totals,

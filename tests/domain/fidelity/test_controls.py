@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from cutbank.domain.fidelity.controls import CLEARED_TEXT, build_controls
 from cutbank.domain.fidelity.fidelity_measure import FidelityMeasure, compute_upper_bound
 from cutbank.domain.fidelity.later_references import RowBoundary
-from cutbank.domain.fidelity.rows import RowKind, ViewSegment
-from cutbank.domain.fidelity.scores import Scores
+from cutbank.domain.fidelity.rows import RowKind, Scores, ViewSegment
 from cutbank.domain.fidelity.session_reading import SessionReading
 
 WRITTEN = ["file list", "random lines", "random ledger", "frequency ledger"]

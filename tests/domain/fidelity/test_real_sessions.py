@@ -14,7 +14,7 @@ from cutbank.adapters.analysis.replaying.recordings import read_recording
 from cutbank.domain.fidelity.controls import build_controls
 from cutbank.domain.fidelity.fidelity_measure import FidelityMeasure, compute_upper_bound
 from cutbank.domain.fidelity.later_references import find_canonical_boundaries
-from cutbank.domain.fidelity.scores import Scores
+from cutbank.domain.fidelity.rows import Scores
 from cutbank.domain.fidelity.session_reading import SessionReading
 from cutbank.projections.replay.recorded_rows import make_session_rows
 

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cutbank.domain.fidelity.fidelity_measure import FidelityMeasure
-from cutbank.domain.fidelity.scores import Scores
+from cutbank.domain.fidelity.rows import Scores
 
 COUNTS = st.lists(st.integers(0, 50), min_size=4, max_size=4)
 

@@ -12,7 +12,7 @@ from cutbank.adapters.transcripts.formats.outgoing import (
     OutgoingPart,
     group_outgoing_messages,
 )
-from cutbank.domain.messages import Role
+from cutbank.domain.item import Role
 
 
 def prompt(text: str) -> Block:

@@ -16,7 +16,7 @@ from .....domain.blocks import (
     ToolResult,
 )
 from .....domain.compaction_events import Trigger
-from .....domain.messages import Role
+from .....domain.item import Role
 from .....domain.ranges import Ranges
 from .....domain.session_events import ModelCalled, Usage
 from .....projections.rendering import sendable

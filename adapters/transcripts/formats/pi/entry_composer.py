@@ -19,7 +19,7 @@ from .....domain.blocks import (
     ToolCall,
     ToolResult,
 )
-from .....domain.messages import Role
+from .....domain.item import Role
 from .....domain.session_events import ModelCalled
 from .....projections.rendering import sendable
 from ..fields import JsonDict

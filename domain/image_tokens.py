@@ -16,8 +16,8 @@ from functools import partial
 from io import BytesIO
 from math import ceil, floor, sqrt
 
-from ..blocks import Media
-from ..token_estimate import CHARS_PER_TOKEN
+from .blocks import Media
+from .token_estimate import CHARS_PER_TOKEN
 
 PixelSize = tuple[int, int]
 """Width and height in pixels."""

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from types import MappingProxyType
 
-from ..blocks import BlockKind
+from .blocks import BlockKind
 
 
 class ContentKind(StrEnum):

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cutbank.domain.blocks import Block, BlockKind, Media
-from cutbank.domain.counting.images import count_media_tokens, find_image_rule
+from cutbank.domain.image_tokens import count_media_tokens, find_image_rule
 from cutbank.domain.token_estimate import IMAGE_CHARS, estimate_block
 
 HAIKU, OPUS, GPT_4O, GPT_4_MINI = "claude-haiku-4-5", "claude-opus-4-8", "gpt-4o", "gpt-4.1-mini"

@@ -1,1 +1,0 @@
-"""Counts tokens: estimates, exact counts, images, and what providers report."""
