@@ -1,7 +1,7 @@
 """Writes klaude-code's summaries in three versions: its document, as first shipped, and later."""
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from types import MappingProxyType
@@ -13,7 +13,14 @@ from ..digest import TouchedPaths, find_touched_files, read_arguments
 from ..item import Message, Role, WindowItem, group_messages
 from .layout import MODIFIED_TAG, READ_TAG, escape_path
 from .summarizer import Material, SummaryPart, SummaryRequest
-from .templates import NO_HISTORY_TEXT, TURN_SECTIONS, append_files, append_turn, make_requests
+from .templates import (
+    NO_HISTORY_TEXT,
+    TURN_SECTIONS,
+    DocumentTemplate,
+    append_files,
+    append_turn,
+    make_requests,
+)
 
 SUMMARY_INTRODUCTION = (
     "The conversation history before this point was compacted into the following summary:"
@@ -61,7 +68,7 @@ def _find_path(given: Mapping[str, JsonValue]) -> tuple[str, ...]:
 
 
 @dataclass(frozen=True)
-class KlaudeTemplate:
+class KlaudeTemplate(DocumentTemplate):
     """A summary of the history, and a separate one of a task's beginning that was cut off.
 
     The lists of files come last. If only such a beginning leaves, the earlier summary of the
@@ -120,13 +127,6 @@ class KlaudeTemplate:
             previous = previous or ""
         return make_requests(material, history, beginning, previous)
 
-    def render_conversation(self, items: Sequence[WindowItem]) -> str:
-        return "\n\n".join(
-            f"[{label}]: {text}"
-            for message in group_messages(items)
-            for label, text in self._iter_texts(message)
-        )
-
     def join_answers(self, texts: Mapping[SummaryPart, str], material: Material) -> str:
         text = texts.get(SummaryPart.HISTORY)
         if text is None:
@@ -138,7 +138,7 @@ class KlaudeTemplate:
         read, modified = material.digest.read_files, material.digest.modified_files
         return append_files(text, [*map(escape_path, read)], [*map(escape_path, modified)])
 
-    def _iter_texts(self, message: Message) -> Iterator[tuple[str, str]]:
+    def iter_texts(self, message: Message) -> Iterator[tuple[str, str]]:
         """Yield a message's texts under their labels. An answer shows even if it is empty."""
         match message.role:
             case Role.USER:

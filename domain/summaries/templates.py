@@ -4,6 +4,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 from ..blocks import (
     AnyBlock,
@@ -26,12 +27,39 @@ NO_HISTORY_TEXT = "No prior history."
 """The text above a split turn's beginning if there is no earlier history."""
 
 
-@dataclass(frozen=True)
-class ClaudeSdkTemplate:
-    """The summary of seed 004: one request for all that leaves, with each message shortened.
+class DocumentTemplate:
+    """One request for all that leaves, also of a split turn, which shows texts with labels."""
 
-    A split turn's beginning is summarized with the rest, so there is one answer.
-    """
+    turn_sections: tuple[str, ...] = ()
+    joiner: ClassVar[str] = "\n\n"
+    """The text between two labeled texts."""
+
+    def plan_requests(self, material: Material) -> tuple[SummaryRequest, ...]:
+        """Return one request; a blank earlier summary counts as none."""
+        previous = (material.previous or "").strip() or None
+        return make_requests(material, material.removed_items or None, (), previous)
+
+    def render_conversation(self, items: Sequence[WindowItem]) -> str:
+        return self.joiner.join(
+            f"[{label}]: {text}"
+            for message in group_messages(items)
+            for label, text in self.iter_texts(message)
+        )
+
+    def iter_texts(self, message: Message) -> Iterator[tuple[str, str]]:
+        """Yield the texts of a message with their labels."""
+        raise NotImplementedError
+
+    def join_answers(self, texts: Mapping[SummaryPart, str], material: Material) -> str:
+        """Return the answer itself, or the earlier summary if there was no request."""
+        return texts.get(SummaryPart.HISTORY, material.previous or "").strip()
+
+
+@dataclass(frozen=True)
+class ClaudeSdkTemplate(DocumentTemplate):
+    """The summary of seed 004, with each message shortened."""
+
+    joiner = ""
 
     max_message_chars: int = 2_000
     """The most characters shown of a message."""
@@ -45,25 +73,12 @@ class ClaudeSdkTemplate:
         "Preferences and constraints of the user",
         "Tool outputs that still matter",
     )
-    turn_sections = ()
 
-    def plan_requests(self, material: Material) -> tuple[SummaryRequest, ...]:
-        gone, previous = material.removed_items, material.previous
-        request = SummaryRequest(SummaryPart.HISTORY, gone, material.budget, previous)
-        return (request,) if gone else ()
-
-    def render_conversation(self, items: Sequence[WindowItem]) -> str:
-        return "".join(self._render_message(message) for message in group_messages(items))
-
-    def join_answers(self, texts: Mapping[SummaryPart, str], material: Material) -> str:
-        """Return the answer itself, or the earlier summary if there was no request."""
-        return texts.get(SummaryPart.HISTORY, material.previous or "")
-
-    def _render_message(self, message: Message) -> str:
+    def iter_texts(self, message: Message) -> Iterator[tuple[str, str]]:
         text = "\n".join(filter(None, map(self._render_piece, message.items)))
         if len(text) > self.max_message_chars:
             text = f"{text[: self.max_message_chars]}..."
-        return f"[{_CLAUDE_SDK_LABELS[message.role]}]: {text}\n\n"
+        yield _CLAUDE_SDK_LABELS[message.role], f"{text}\n\n"
 
     def _render_piece(self, item: WindowItem) -> str:
         if isinstance(item.block, ToolCall):
@@ -79,15 +94,10 @@ _CLAUDE_SDK_LABELS = {
 }
 
 
-@dataclass(frozen=True)
-class TunacodeTemplate:
-    """The summary of seed 002: one request for all that leaves, new or updated, in sections.
+class TunacodeTemplate(DocumentTemplate):
+    """The summary of seed 002: a line for each message and each tool call, without blank ones."""
 
-    A split turn is summarized with the rest.
-    """
-
-    clips_results_at: int = 500
-    """The characters of a tool result that the summarizer is shown."""
+    joiner = "\n"
 
     sections = (
         "Goal",
@@ -100,36 +110,22 @@ class TunacodeTemplate:
         "Files Touched: Modified",
         "Critical Context",
     )
-    turn_sections = ()
 
-    def plan_requests(self, material: Material) -> tuple[SummaryRequest, ...]:
-        """Return one request; a blank earlier summary counts as none."""
-        gone, previous = material.removed_items, (material.previous or "").strip() or None
-        return (SummaryRequest(SummaryPart.HISTORY, gone, material.budget, previous),)
-
-    def render_conversation(self, items: Sequence[WindowItem]) -> str:
-        """Return a line for each message and each tool call, without blank ones."""
-        return "\n".join(
-            line
-            for message in group_messages(items)
-            for line in self._iter_lines(message.role, message.items)
-        )
-
-    def join_answers(self, texts: Mapping[SummaryPart, str], material: Material) -> str:  # noqa: ARG002
-        return texts[SummaryPart.HISTORY].strip()
-
-    def _iter_lines(self, role: Role, items: Sequence[WindowItem]) -> Iterator[str]:
-        text = " ".join(part for item in items for part in list_text_parts(item.block)).strip()
-        if role is Role.TOOL_RESULT and len(text) > self.clips_results_at:
-            text = f"{text[: self.clips_results_at]}...[truncated]"
+    def iter_texts(self, message: Message) -> Iterator[tuple[str, str]]:
+        parts = (part for item in message.items for part in list_text_parts(item.block))
+        text = " ".join(parts).strip()
+        if message.role is Role.TOOL_RESULT and len(text) > _TUNACODE_RESULT_CHARS:
+            text = f"{text[:_TUNACODE_RESULT_CHARS]}...[truncated]"
         if text:
-            yield f"[{_TUNACODE_LABELS[role]}]: {text}"
-        for item in items:
+            yield _TUNACODE_LABELS[message.role], text
+        for item in message.items:
             if isinstance(item.block, ToolCall):
                 arguments = json.dumps(item.block.parse_arguments(), sort_keys=True)
-                yield f"[Tool Call]: {item.block.name}({arguments})"
+                yield "Tool Call", f"{item.block.name}({arguments})"
 
 
+_TUNACODE_RESULT_CHARS = 500
+"""The characters of a tool result that the summarizer is shown."""
 _TUNACODE_LABELS = {
     Role.USER: "User",
     Role.ASSISTANT: "Assistant",
@@ -164,7 +160,7 @@ def _name_media(media: Media) -> str:
 
 
 @dataclass(frozen=True)
-class PiTemplate:
+class PiTemplate(DocumentTemplate):
     """pi-mono's summary of a checkpoint: the history, a split turn's beginning, lists of files."""
 
     keeps_previous: bool = True
@@ -191,13 +187,8 @@ class PiTemplate:
         has_history = bool(history) or not turn
         return make_requests(material, history if has_history else None, turn, material.previous)
 
-    def render_conversation(self, items: Sequence[WindowItem]) -> str:
-        return "\n\n".join(
-            f"[{label}]: {text}"
-            for message in group_messages(items)
-            for label, text in _iter_pi_texts(message)
-            if text
-        )
+    def iter_texts(self, message: Message) -> Iterator[tuple[str, str]]:
+        yield from ((label, text) for label, text in _iter_pi_texts(message) if text)
 
     def join_answers(self, texts: Mapping[SummaryPart, str], material: Material) -> str:
         text = texts.get(SummaryPart.HISTORY)

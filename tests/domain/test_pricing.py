@@ -105,9 +105,7 @@ PRICES = st.builds(
     Prices, input=DOLLARS, output=DOLLARS, cache_read=DOLLARS | st.none(), cache_write=DOLLARS
 )
 MODELS = PRICES.map(lambda prices: ModelFacts("any", prices=(prices,)))
-ORDERS = st.none() | st.builds(
-    SummaryCall, model=MODELS, input=TOKENS, output=TOKENS, cached=TOKENS
-)
+ORDERS = st.none() | st.builds(SummaryCall, model=MODELS, input=TOKENS, output=TOKENS)
 
 
 @st.composite
