@@ -1,6 +1,6 @@
 """Asks a policy about a window and makes its answer legal, for live sessions and replays alike."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -31,6 +31,8 @@ from .view_content import RecordedEvent
 
 OriginalsReader = Callable[[Ranges], Iterable[WindowItem]]
 """Reads blocks from the log, by position."""
+ServedPrompt = Callable[[str], Mapping[str, Any]]
+"""Returns the request of the view that is served now, in a provider's format."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +77,7 @@ def plan_compaction(
     terms: CompactionTerms,
     originals: OriginalsReader,
     based_on: int,
+    served_prompt: ServedPrompt | None = None,
 ) -> PlannedCompaction | None:
     """Return what would leave the view; None if the policy sees no need.
 
@@ -92,7 +95,9 @@ def plan_compaction(
         window=window,
         plan=plan,
         settlement=settlement,
-        material=_make_material(window, plan, settlement, terms, originals=originals),
+        material=_make_material(
+            window, plan, settlement, terms, originals=originals, served_prompt=served_prompt
+        ),
         based_on=based_on,
     )
     check_gain(found, found.tokens_without_summary, terms)
@@ -126,11 +131,13 @@ def _make_material(
     terms: CompactionTerms,
     *,
     originals: OriginalsReader,
+    served_prompt: ServedPrompt | None,
 ) -> Material:
     before, gone = window.summary, settlement.removed_items
     if gone and before is not None and before.summarizer == UNSHOWN_SUMMARIZER:
-        # An unknown text cannot be updated, so summarize its blocks from the log.
-        before, gone = None, tuple(originals(settlement.covers))
+        # An unknown text cannot be updated, so summarize its blocks from the log; the served prompt
+        # lacks them too.
+        before, gone, served_prompt = None, tuple(originals(settlement.covers)), None
     return Material(
         removed_items=gone,
         covers=settlement.covers,
@@ -150,6 +157,7 @@ def _make_material(
         instructions=terms.instructions,
         kept_items=tuple(item for item in window.items if item.position in settlement.kept),
         originals=originals,
+        served_prompt=served_prompt,
     )
 
 
@@ -179,12 +187,6 @@ def reuse_summary(planned: PlannedCompaction) -> tuple[Draft, str]:
     return Draft(text, material.previous_sections), (
         summary.summarizer if summary else NoticeSummarizer().name
     )
-
-
-_SETTLED_FIELDS = (
-    *("after", "first_kept", "kept", "pinned", "hidden"),
-    *("trims", "replacements", "split_turn", "repairs"),
-)
 
 
 def make_boundary_fields(

@@ -198,8 +198,9 @@ class SummarySettings(FileSection):
     source: Literal["previous", "originals"] = section_setting(
         "previous", "read the blocks behind an earlier summary from that summary, or from the log"
     )
-    prompt: Literal["fresh", "policy"] = section_setting(
-        "fresh", "in cutbank's own sections, or as the policy's document has it"
+    prompt: Literal["fresh", "served-prefix", "policy"] = section_setting(
+        "fresh",
+        "in cutbank's own sections, after the served request, or as the policy says",
     )
     command: TextTuple = section_setting(
         (), "the program of the summarizer `command`, and its arguments; no shell reads them"

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Protocol
+from typing import Any, Protocol
 
 from ..compaction_events import Digest
 from ..item import WindowItem, group_messages
@@ -44,6 +44,9 @@ class Material:
     """Blocks that stay in the view, which a summary need not repeat."""
     originals: Callable[[Ranges], Iterable[WindowItem]] | None = None
     """Reads covered blocks from the log by position, in order, also those of earlier summaries."""
+    served_prompt: Callable[[str], Mapping[str, Any]] | None = None
+    """Returns the current view's request in a provider's format (`anthropic`, `openai-chat`,
+    `openai-responses`), whose prefix may be in the provider's cache."""
 
     @property
     def total_budget(self) -> int:

@@ -12,8 +12,9 @@ from ....domain.summaries.layout import write_file_lists
 from ....domain.summaries.needs import LikelyFact, list_likely_facts
 from ....domain.summaries.summarizer import Draft, Material
 from ....domain.token_estimate import CHARS_PER_TOKEN, estimate_text
-from .conversation_text import read_source
-from .notes_writer import NotesWriter, TooLongError
+from . import prompts
+from .conversation_text import count_cautiously, read_source
+from .notes_writer import SLACK, NotesWriter, TooLongError
 from .reply_parsing import (
     FACTS_SHARE,
     correct_quotes,
@@ -47,6 +48,8 @@ class LlmSummarizer:
     """The environment variable of the key, if not the provider's usual one."""
     from_originals: bool = False
     """Summarize the originals of what the text replaces, instead of the earlier summary."""
+    from_served_prefix: bool = False
+    """Ask at the end of the served request; only if `model` is the agent's own."""
     by_form: bool = False
     """Ask with the policy's own template."""
     window: int | None = None
@@ -70,10 +73,11 @@ class LlmSummarizer:
             raise InvalidSettingError(
                 f"llm: at_once cannot be {self.at_once!r}; it takes 1 or more"
             )
-        if self.by_form and self.from_originals:
+        if self.by_form and (self.from_originals or self.from_served_prefix):
+            other = "from_originals" if self.from_originals else "from_served_prefix"
             raise InvalidSettingError(
-                "llm: by_form asks as the policy's document does, which does not have "
-                "from_originals; leave one of them out"
+                f"llm: by_form asks as the policy's document does, which does not have {other}; "
+                "leave one of them out"
             )
 
     async def summarize(self, material: Material) -> Draft:
@@ -120,7 +124,9 @@ class LlmSummarizer:
         room = material.budget - estimate_text(lists)
         asked = max(int(room * (1 - FACTS_SHARE)) if facts else room, 1)
         try:
-            reply = await self._read_conversation(material, calls, asked, facts)
+            reply = await self._ask_served(material, calls, asked, facts)
+            if reply is None:
+                reply = await self._read_conversation(material, calls, asked, facts)
         except TooLongError:
             raise SummarizerFailedError(
                 f"{calls.name} holds less than a request needs; "
@@ -134,6 +140,32 @@ class LlmSummarizer:
         rows = write_missing_facts(own.text, facts, material.covers, spare - 8)
         whole = parse_reply("\n\n".join(filter(None, (own.text, rows))), material.covers)
         return replace(whole, text="\n\n".join(filter(None, (whole.text, lists))))
+
+    async def _ask_served(
+        self, material: Material, calls: "ModelCalls", budget: int, facts: Sequence[LikelyFact]
+    ) -> str | None:
+        """Return the answer at the end of the served request; None if that is not possible."""
+        from pydantic_ai.messages import ModelRequest  # noqa: PLC0415 - an optional extra
+
+        from . import served_prefix  # noqa: PLC0415 - start-up time
+
+        spoken = served_prefix.find_request_format(calls.model) if self.from_served_prefix else None
+        if spoken is None or material.prefix or self.from_originals:
+            return None
+        task = prompts.make_task(
+            prompts.UPDATE_TASK if material.previous else prompts.SUMMARY_TASK,
+            prompts.convert_to_words(budget),
+            material.instructions,
+            [fact.text for fact in facts],
+        )
+        body = served_prefix.make_served_request(material, spoken, task)
+        if body is None or count_cautiously(str(body)) > self._find_capacity(calls):
+            return None
+        try:
+            settings = served_prefix.make_settings(body, int(budget * SLACK))
+            return await calls.send(ModelRequest.user_text_prompt("-"), settings)
+        except TooLongError:
+            return None
 
     async def _read_conversation(
         self, material: Material, calls: "ModelCalls", budget: int, facts: Sequence[LikelyFact]

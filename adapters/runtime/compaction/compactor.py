@@ -30,6 +30,7 @@ from ....projections.planned_compaction import (
     plan_compaction,
     reuse_summary,
 )
+from ....projections.rendering.catalog import render_view
 from ...storage.view_reader import ViewReader
 from ..telemetry.activation import make_compaction_watch
 from .background import Cancellation
@@ -121,6 +122,7 @@ class Compactor:
             request,
             snapshot.read_originals,
             snapshot.decided.decided,
+            partial(render_view, snapshot.view),
         )
         return snapshot.window if found is None else found
 

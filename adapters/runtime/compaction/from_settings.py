@@ -166,6 +166,7 @@ def make_summarizer(name: str, settings: Settings, model: str | None = None) -> 
         base_url=summary.base_url,
         key_from=summary.key_from,
         from_originals=from_originals,
+        from_served_prefix=summary.prompt == "served-prefix",
         by_form=summary.prompt == "policy",
         priced=partial(compute_call_cost, overrides=make_overrides(settings)),
     )

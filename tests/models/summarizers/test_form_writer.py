@@ -119,8 +119,9 @@ def test_nothing_to_show_is_a_failure_in_words_and_two_ways_to_ask_contradict_ea
     assert "nothing of the 1 blocks is shown" in str(caught.value)
     assert "set summary.prompt to fresh" in str(caught.value)
     assert not caught.value.is_transient
-    with pytest.raises(InvalidSettingError, match="does not have from_originals"):
-        LlmSummarizer("test", by_form=True, from_originals=True)
+    for other in ["from_originals", "from_served_prefix"]:
+        with pytest.raises(InvalidSettingError, match=f"does not have {other}"):
+            LlmSummarizer("test", by_form=True, **{other: True})  # type: ignore[arg-type]
 
 
 def test_each_form_is_asked_for_by_its_headings_and_what_it_joins_meets_the_gate() -> None:

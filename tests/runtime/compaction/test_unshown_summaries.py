@@ -74,6 +74,7 @@ def test_a_summarizer_gets_all_that_its_text_stands_for(session: StoredSession) 
         one.position for one in stands_for if one.block.kind not in UNSENT_KINDS
     )
     assert given[0].previous is None
+    assert given[0].served_prompt is None
     assert 5 in now.digest.commands
 
     session.append(Block.assistant(FILLER), Block.user("Done?"), Block.assistant(FILLER))
