@@ -1,10 +1,9 @@
 """Replays a policy: at its threshold, and if a prompt is too large for the model."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
-from typing import cast
+from functools import cached_property
 
 from ...domain.compaction import Compaction
 from ...domain.compaction_events import CompactBoundary, Summary, Trigger
@@ -13,35 +12,33 @@ from ...domain.cut_points import find_orphans
 from ...domain.errors import (
     NothingToCompactError,
     PolicyFailedError,
-    RejectedSummaryError,
     SummarizerFailedError,
 )
 from ...domain.event import Event
 from ...domain.policies.policy import is_due, quiet_below
 from ...domain.ranges import Ranges
 from ...domain.settlement import size_summary_call
-from ...domain.summaries.extractive import ExtractiveSummarizer
-from ...domain.summaries.gate import check_draft
 from ...domain.summaries.summarizer import (
     Draft,
-    ListingSummarizer,
-    NoticeSummarizer,
-    Summarizer,
 )
-from ...domain.window import LazySequence, OnFailure, Window
+from ...domain.window import LazySequence, Window
 from ..planned_compaction import (
     PlannedCompaction,
     check_gain,
-    list_user_texts,
     make_boundary_fields,
     make_summary_fields,
     plan_compaction,
-    reuse_summary,
 )
 from ..view_content import get_system_prompt
 from .recording import RecordedCall, Recording, SessionTime
 from .replay import FutileCompaction, ReplayCompaction, ReplayDecision
 from .replay_fold import ReplayFold
+
+WriteSummary = Callable[[PlannedCompaction], tuple[Draft, str, tuple[str, ...]]]
+"""Returns the draft that passed, its summarizer, and one line for each that was rejected.
+
+Raises SummarizerFailedError if none passes.
+"""
 
 
 @dataclass
@@ -54,12 +51,7 @@ class PolicyDecider:
 
     terms: CompactionTerms
     recording: Recording
-    summarizer: Summarizer | None = None
-    """The summarizer to try before the usual fallback; it may not wait, as for a model's answer."""
-    budget: int | None = None
-    """The most tokens of each summary, regardless of the policy; None leaves it to the policy."""
-    extractive: ExtractiveSummarizer = field(default_factory=ExtractiveSummarizer)
-    """The usual fallback, which remembers what it read in the session's blocks."""
+    write: WriteSummary
     lineage: str = "replay"
     events: list[Event] = field(default_factory=list, init=False)
     """All decisions, for a caller that stores them."""
@@ -104,7 +96,7 @@ class PolicyDecider:
                 )
             if found is None:
                 return FutileCompaction(trigger, "the policy finds nothing to do")
-            draft, author, refused = self._write_summary(found)
+            draft, author, refused = self.write(found)
             check_gain(found, found.count_post_tokens(draft.text), terms)
         except (NothingToCompactError, SummarizerFailedError) as nothing:
             # As in an agent's loop: a fruitless compaction after a refusal is tried again at the
@@ -136,7 +128,7 @@ class PolicyDecider:
             unchanged=fold.serve(number, lineage.version),
             summary_input_tokens=bought,
             orphaned_calls=_find_orphaned_calls(found),
-            refused_drafts=tuple(refused),
+            refused_drafts=refused,
         )
 
     def _is_due(self, fold: ReplayFold, call: RecordedCall) -> bool:
@@ -203,38 +195,6 @@ class PolicyDecider:
             since_boundary_s=since,
             memo=fold.worked_out,
         )
-
-    def _write_summary(self, planned: PlannedCompaction) -> tuple[Draft, str, list[str]]:
-        """Return the first draft that passes the gate, its summarizer, and the rejected ones.
-
-        As for a live compaction, but without a clock. Raises SummarizerFailedError if none passes
-        and the policy allows no other text.
-        """
-        material, refused = planned.material, list[str]()
-        if not material.removed_items:
-            return *reuse_summary(planned), refused
-        if not planned.plan.summary_tokens:
-            return NoticeSummarizer().summarize(material), NoticeSummarizer.name, refused
-        if self.budget is not None:
-            material = replace(material, budget=self.budget, turn_budget=0)
-        on_failure = planned.plan.on_failure
-        summarizers: list[Summarizer] = [self.summarizer] if self.summarizer else []
-        if not summarizers or on_failure is OnFailure.EXTRACTIVE:
-            summarizers.append(self.extractive)
-        for summarizer in summarizers:
-            try:
-                # A replay uses only synchronous summarizers.
-                draft = cast(Draft, summarizer.summarize(material))
-                texts = list_user_texts(draft, material, partial(map, self.recording.get_event))
-                check_draft(draft, material, user_texts=texts)
-            except (RejectedSummaryError, SummarizerFailedError) as error:
-                refused.append(f"{summarizer.name}: {error}")
-            else:
-                return draft, summarizer.name, refused
-        if on_failure is OnFailure.UNCHANGED:
-            raise SummarizerFailedError("; ".join(refused))
-        last = NoticeSummarizer() if on_failure is OnFailure.NOTICE else ListingSummarizer()
-        return last.summarize(material), last.name, refused
 
 
 def _find_orphaned_calls(found: PlannedCompaction) -> tuple[str, ...]:

@@ -9,7 +9,9 @@ from statistics import median
 from time import process_time
 
 from cutbank import SessionStore, StoredSession
+from cutbank.adapters.analysis.replaying.deciders import make_summary_writer
 from cutbank.adapters.analysis.replaying.recordings import read_recording
+from cutbank.adapters.runtime.compaction.summary_chain import SummaryChain
 from cutbank.adapters.runtime.sessions.session_store import open_store
 from cutbank.adapters.settings.policy_catalog import get_policy
 from cutbank.domain.compaction_terms import CompactionTerms, PinRules
@@ -86,5 +88,6 @@ def told(store: SessionStore, blocks: int) -> StoredSession:
 
 def in_full(recording: Recording, name: str, summarizer: Summarizer) -> None:
     terms = CompactionTerms(get_policy(name), limit=LIMIT, pins=PinRules())
-    decider = PolicyDecider(terms, recording, summarizer)
+    write = make_summary_writer(recording, SummaryChain((summarizer,)))
+    decider = PolicyDecider(terms, recording, write)
     assert sum(one.tokens > 0 for one, _ in replay_recording(recording, decider, limit=LIMIT))

@@ -1,7 +1,8 @@
 """Makes the decider of a replay by name, with the cache of the summaries that models wrote."""
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,8 +14,9 @@ from ....domain.event import Event
 from ....domain.models import ModelFacts
 from ....domain.policies.policy import Policy
 from ....domain.summaries.extractive import ExtractiveSummarizer
-from ....domain.summaries.summarizer import Draft, Material
-from ....projections.replay.policy_decider import PolicyDecider
+from ....domain.summaries.summarizer import Draft, Material, Summarizer
+from ....projections.planned_compaction import PlannedCompaction
+from ....projections.replay.policy_decider import PolicyDecider, WriteSummary
 from ....projections.replay.recording import Recording
 from ....projections.replay.replay import Decider, NeverDecider, RecordedDecider
 from ...runtime.compaction import from_settings
@@ -50,11 +52,11 @@ class CachedSummaries:
     wording: Any
     """Other instructions for the model, as JSON; a change of it asks for other texts."""
     cache: SummaryCache
-    ask_model: Callable[[Material], Draft] | None = None
+    llm: Summarizer | None = None
     """None if no model may be asked."""
     name: str = "llm"
 
-    def summarize(self, material: Material) -> Draft:
+    async def summarize(self, material: Material) -> Draft:
         """Return the draft. Raises MissingSummariesError, or SummarizerFailedError as the model
         does.
         """
@@ -62,12 +64,13 @@ class CachedSummaries:
         known = self.cache.get(key)
         if known is not None:
             return known
-        if self.ask_model is None:
+        if self.llm is None:
             raise MissingSummariesError(
                 f"a summary of {material.covers} by {self.model} is not in the cache "
                 f"{self.cache.path}: `replay --allow-llm` asks for what is missing"
             )
-        draft = self.ask_model(material)
+        draft = self.llm.summarize(material)
+        draft = draft if isinstance(draft, Draft) else await draft
         self.cache.put(key, draft)
         return draft
 
@@ -137,12 +140,14 @@ def make_decider(
     prices: ModelFacts | None = None,
     lineage: str = "replay",
     extractive: ExtractiveSummarizer | None = None,
+    kept: SummaryCache | None = None,
 ) -> Decider:
     """Return the decider `NAME[@PRESET]` with the store's settings, as an agent's loop has it.
 
     `none` never compacts, `recorded` compacts as `decisions` did. `limit` is the prompt's limit in
     tokens; None is the limit of the settings. `model` is the agent's, for policies that use prices.
-    `extractive` may be shared by replays of one session. Use a decider for one replay only.
+    `extractive` may be shared by replays of one session; `kept` is the cache of a model's
+    summaries, if it is open already. Use a decider for one replay only.
 
     Raises InvalidSettingError for invalid names and values.
     """
@@ -152,24 +157,46 @@ def make_decider(
         return NeverDecider()
     if policy == RECORDED_POLICY:
         return RecordedDecider(decisions, MAIN_LINEAGE)
+    summarizer: Summarizer = extractive or ExtractiveSummarizer()
+    if summaries.summarizer == "llm":
+        summarizer = _make_cached_summaries(summaries, known, model, kept)
     terms = from_settings.make_compaction_request(
         known,
         model,
         policy=get_policy(policy, **(settings or {})) if isinstance(policy, str) else policy,
         limit=limit,
         prices=prices,
-        chain=SummaryChain(),  # a replay has its own summarizers
+        chain=from_settings.make_summary_chain(known, first=(summarizer,)),
     )
-    decider = PolicyDecider(terms, recording, budget=summaries.budget, lineage=lineage)
-    if summaries.summarizer == "llm":
-        decider.summarizer = _open_cached_summaries(summaries, known, model)
-    if extractive:
-        decider.extractive = extractive
-    return decider
+    return PolicyDecider(
+        terms,
+        recording,
+        make_summary_writer(recording, terms.chain, summaries.budget),
+        lineage,
+    )
 
 
-def _open_cached_summaries(
-    wanted: SummaryOptions, known: "Settings", model: str | None
+def make_summary_writer(
+    recording: Recording, chain: SummaryChain, budget: int | None = None
+) -> WriteSummary:
+    """Return what writes a replay's summaries: the chain, as for live compactions.
+
+    `budget` is the most tokens of each, regardless of the policy; None leaves it to the policy.
+    """
+    read, cancellation = partial(map, recording.get_event), Cancellation()
+
+    def write(planned: PlannedCompaction) -> tuple[Draft, str, tuple[str, ...]]:
+        if budget is not None:
+            material = replace(planned.material, budget=budget, turn_budget=0)
+            planned = replace(planned, material=material)
+        written = chain.write_planned(planned, read, cancellation)
+        return written.draft, written.summarizer, tuple(map(str, written.refusals))
+
+    return write
+
+
+def _make_cached_summaries(
+    wanted: SummaryOptions, known: "Settings", model: str | None, kept: SummaryCache | None
 ) -> CachedSummaries:
     """Return the summaries of the model in the `summary` section of the settings."""
     from ...models.summarizers import prompts  # noqa: PLC0415 - start-up time
@@ -184,16 +211,6 @@ def _open_cached_summaries(
     assert isinstance(llm, LlmSummarizer), "a summarizer is made by its name"
     name = llm.model
     assert isinstance(name, str), "settings name their model"
-    chain = SummaryChain(
-        (llm,),
-        time_limit_s=known.summary.time_limit,
-        retries=known.summary.retries,
-        has_fallback=False,
-    )
-
-    def ask(material: Material) -> Draft:
-        return chain.write(material, lambda _: None, Cancellation()).draft
-
     return CachedSummaries(
         model=name,
         wording=[
@@ -203,6 +220,6 @@ def _open_cached_summaries(
             prompts.TEMPLATE_SYSTEM_PROMPT,
             [llm.from_originals, llm.by_form, llm.base_url],
         ],
-        cache=open_summary_cache(wanted.cache),
-        ask_model=ask if wanted.allow_llm else None,
+        cache=kept or open_summary_cache(wanted.cache),
+        llm=llm if wanted.allow_llm else None,
     )

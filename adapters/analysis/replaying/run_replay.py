@@ -21,7 +21,7 @@ from ....projections.replay.replay import (
 from ...runtime.sessions.context_meter import find_context_limit
 from ...runtime.sessions.stored_session import StoredSession
 from ...storage.event_log.storage_errors import translate_storage_errors
-from .deciders import CachedSummaries, SummaryOptions, make_decider
+from .deciders import SummaryOptions, make_decider, open_summary_cache
 from .recordings import check_new_lineage, read_calibrated, store_decisions
 
 
@@ -124,12 +124,16 @@ def replay(
             check_new_lineage(session, lineage)
         found = find_context_limit(session, limit=limit, model=model)
         recording, decisions = read_calibrated(session)
+        kept = None
+        if summarizer == "llm":
+            kept = stack.enter_context(open_summary_cache(summaries.cache))
         decider = make_decider(
             policy,
             recording,
             decisions,
             session.log.settings,
             summaries,
+            kept=kept,
             settings=settings,
             limit=found.tokens,
             model=model,
@@ -138,10 +142,6 @@ def replay(
         name = policy if isinstance(policy, str) else policy.name
         if lineage is not None and not isinstance(decider, PolicyDecider):
             raise InvalidSettingError(f"{name!r} decides nothing new that a lineage could hold")
-        writer = decider.summarizer if isinstance(decider, PolicyDecider) else None
-        kept = writer if isinstance(writer, CachedSummaries) else None
-        if kept:
-            stack.enter_context(kept.cache)
         calls: list[ReplayedCall] = []
         run = replay_recording(recording, decider, limit=found.tokens, lineage=lineage or "replay")
         for served, _ in run:
@@ -159,6 +159,6 @@ def replay(
         summarizer=summaries.summarizer,
         calls=tuple(calls),
         lineage=lineage,
-        damaged=kept.cache.damaged if kept else 0,
+        damaged=kept.damaged if kept else 0,
         calibration=recording.calibration,
     )

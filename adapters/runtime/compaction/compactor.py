@@ -20,15 +20,11 @@ from ....domain.errors import (
 )
 from ....domain.hooks import CompactionEventKind, Listener, ViewStats
 from ....domain.policies.policy import describe_pruning
-from ....domain.summaries.gate import check_draft
-from ....domain.summaries.summarizer import Draft, NoticeSummarizer
 from ....domain.window import Window
 from ....projections.planned_compaction import (
     PlannedCompaction,
     check_gain,
-    list_user_texts,
     plan_compaction,
-    reuse_summary,
 )
 from ....projections.rendering.catalog import render_view
 from ...storage.view_reader import ViewReader
@@ -239,21 +235,9 @@ class Compactor:
         notify: Notify = ignore_event,
         version: int | None = None,
     ) -> AcceptedDraft:
-        material = planned.material
-        if not material.removed_items:
-            return AcceptedDraft(*reuse_summary(planned), 0.0)
-        if not planned.plan.summary_tokens:
-            notice = NoticeSummarizer()
-            return AcceptedDraft(notice.summarize(material), notice.name, 0.0)
-
-        def judge(draft: Draft) -> None:
-            read = partial(self.reader.store.read, self.reader.chain)
-            check_draft(draft, material, user_texts=list_user_texts(draft, material, read))
-
+        read = partial(self.reader.store.read, self.reader.chain)
         try:
-            return request.chain.write(
-                material, judge, cancellation, notify, planned.plan.on_failure
-            )
+            return request.chain.write_planned(planned, read, cancellation, notify)
         except UnwrittenError as error:
             self.decisions.record_refusals(version, error.refusals)
             raise

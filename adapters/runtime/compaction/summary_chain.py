@@ -1,15 +1,22 @@
 """Asks one summarizer after another until a draft passes the gate; the last one cannot fail."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from time import monotonic
 from typing import Any
 
-from ....domain.errors import CompactionCancelledError, RejectedSummaryError, SummarizerFailedError
+from ....domain.errors import (
+    CompactionCancelledError,
+    MissingSummariesError,
+    RejectedSummaryError,
+    SummarizerFailedError,
+)
 from ....domain.hooks import CompactionEventKind
+from ....domain.ranges import Ranges
 from ....domain.session_events import Usage
 from ....domain.summaries.extractive import ExtractiveSummarizer
+from ....domain.summaries.gate import check_draft
 from ....domain.summaries.summarizer import (
     Draft,
     ListingSummarizer,
@@ -18,6 +25,8 @@ from ....domain.summaries.summarizer import (
     Summarizer,
 )
 from ....domain.window import OnFailure
+from ....projections.planned_compaction import PlannedCompaction, list_user_texts, reuse_summary
+from ....projections.view_content import RecordedEvent
 from .background import Cancellation, TimeLimitError, run_in_thread
 
 _MAX_PAUSE_S = 30.0
@@ -103,6 +112,30 @@ class SummaryChain:
     def max_duration_s(self) -> float:
         return self.time_limit_s * (len(self.summarizers) + 1)
 
+    def write_planned(
+        self,
+        planned: PlannedCompaction,
+        read: Callable[[Ranges], Iterable[RecordedEvent]],
+        cancellation: Cancellation,
+        notify: Notify = ignore_event,
+    ) -> AcceptedDraft:
+        """Return the text of a compaction; `read` reads the log, for the gate.
+
+        If nothing leaves, it is the earlier summary, and a notice if the policy wants no summary.
+        Raises as `write`.
+        """
+        material = planned.material
+        if not material.removed_items:
+            return AcceptedDraft(*reuse_summary(planned), 0.0)
+        if not planned.plan.summary_tokens:
+            notice = NoticeSummarizer()
+            return AcceptedDraft(notice.summarize(material), notice.name, 0.0)
+
+        def judge(draft: Draft) -> None:
+            check_draft(draft, material, user_texts=list_user_texts(draft, material, read))
+
+        return self.write(material, judge, cancellation, notify, planned.plan.on_failure)
+
     def write(
         self,
         material: Material,
@@ -164,7 +197,7 @@ class SummaryChain:
             began = monotonic()
             try:
                 draft = self._write_draft(summarizer, asked, ends, cancellation)
-            except CompactionCancelledError:
+            except (CompactionCancelledError, MissingSummariesError):
                 raise
             except Exception as error:  # noqa: BLE001 - users' summarizers may raise anything
                 reason, kind = _to_one_line(error), type(error).__qualname__

@@ -12,11 +12,13 @@ from opened_stores import store_of
 from worked_live import STEPS, at_work, essence, live_blocks
 
 from cutbank import Block, HistoryView, Ranges, StoredSession, ToolCall, ToolResult, verify
+from cutbank.adapters.analysis.replaying.deciders import make_summary_writer
 from cutbank.adapters.analysis.replaying.recordings import (
     read_decisions,
     read_recording,
     store_decisions,
 )
+from cutbank.adapters.runtime.compaction.summary_chain import SummaryChain
 from cutbank.domain.compaction import MAIN_LINEAGE
 from cutbank.domain.compaction_events import CompactionFailed, Trigger
 from cutbank.domain.compaction_terms import CompactionTerms, PinRules
@@ -25,7 +27,7 @@ from cutbank.domain.event import Event
 from cutbank.domain.item import WindowItem, order_for_view
 from cutbank.domain.policies.policy import Policy, is_due
 from cutbank.domain.window import Plan, Window
-from cutbank.projections.replay.policy_decider import PolicyDecider
+from cutbank.projections.replay.policy_decider import PolicyDecider, WriteSummary
 from cutbank.projections.replay.recording import RecordedCall, Recording
 from cutbank.projections.replay.replay import (
     RecordedDecider,
@@ -50,8 +52,13 @@ def recorded(steps: Steps, limit: int = 2_000) -> Recording:
         return read_recording(agent.session)
 
 
+def by_rules(recording: Recording) -> WriteSummary:
+    return make_summary_writer(recording, SummaryChain())
+
+
 def decider_of(name: str, recording: Recording, limit: int = LIMIT, **more: Any) -> PolicyDecider:
-    return PolicyDecider(CompactionTerms(fitted(name, limit), limit), recording, **more)
+    terms = CompactionTerms(fitted(name, limit), limit)
+    return PolicyDecider(terms, recording, by_rules(recording), **more)
 
 
 def views_of(recording: Recording, decider: PolicyDecider, limit: int) -> list[HistoryView]:
@@ -72,7 +79,7 @@ def test_a_replay_decides_as_the_loop_did(
         agent.do([*steps, *LAST])
         recording = read_recording(agent.session)
 
-        decider = PolicyDecider(agent.loop.request, recording)
+        decider = PolicyDecider(agent.loop.request, recording, by_rules(recording))
         views = views_of(recording, decider, limit)
 
         blocks = live_blocks(agent.session)
@@ -225,7 +232,7 @@ def check_items(fold: ReplayFold) -> None:
 def test_a_policy_is_always_shown_the_view_as_it_stands(name: str, steps: Steps) -> None:
     recording = recorded(steps)
 
-    decider = Looking(CompactionTerms(fitted(name, LIMIT), LIMIT), recording)
+    decider = Looking(CompactionTerms(fitted(name, LIMIT), LIMIT), recording, by_rules(recording))
 
     assert len(views_of(recording, decider, LIMIT)) == len(recording.calls)
 

@@ -9,9 +9,10 @@ import pytest
 
 import cutbank
 from cutbank import Block, HistoryView, Pi, SessionStore, StoredSession, ToolCall, ToolResult
-from cutbank.adapters.analysis.replaying.deciders import make_decider
+from cutbank.adapters.analysis.replaying.deciders import make_decider, make_summary_writer
 from cutbank.adapters.analysis.replaying.recordings import read_recording
 from cutbank.adapters.analysis.verifier import verify
+from cutbank.adapters.runtime.compaction.summary_chain import SummaryChain
 from cutbank.domain.compaction_terms import CompactionTerms
 from cutbank.domain.errors import (
     ConflictError,
@@ -198,7 +199,8 @@ def test_where_a_summarizer_fails_the_usual_one_writes(session: StoredSession) -
     recording = read_recording(session)
     terms = CompactionTerms(Pi(keep_tokens=300, reserve_tokens=300), LIMIT)
 
-    decider = PolicyDecider(terms, recording, Fails())
+    write = make_summary_writer(recording, SummaryChain((Fails(),)))
+    decider = PolicyDecider(terms, recording, write)
     calls = [sent for sent, _ in replay_recording(recording, decider, limit=LIMIT)]
 
     compactions = [one for sent in calls for one in sent.compactions]

@@ -7,7 +7,9 @@ from typing import Any
 
 import cutbank
 from cutbank import Block, Settings, StoredSession, Trigger, end_turn, get_policy
+from cutbank.adapters.analysis.replaying.deciders import make_summary_writer
 from cutbank.adapters.analysis.replaying.recordings import read_recording
+from cutbank.adapters.runtime.compaction.summary_chain import SummaryChain
 from cutbank.domain.blocks import Origin
 from cutbank.domain.compaction_events import CompactBoundary
 from cutbank.domain.compaction_terms import CompactionTerms
@@ -31,7 +33,7 @@ def told(session: StoredSession, minutes: list[float | None]) -> Recording:
 
 def boundaries(recording: Recording) -> list[CompactBoundary]:
     terms = CompactionTerms(get_policy("scored-pruning", cooldown_seconds="600"), 2_000)
-    decider = PolicyDecider(terms, recording)
+    decider = PolicyDecider(terms, recording, make_summary_writer(recording, SummaryChain()))
     list(replay_recording(recording, decider))
     return [one for one in decider.events if isinstance(one, CompactBoundary)]
 

@@ -1,5 +1,6 @@
 """What models wrote for replays: kept by all that they were asked, believed if it is whole."""
 
+import asyncio
 import sqlite3
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -34,7 +35,9 @@ class Model:
 
     asked: list[Material] = field(default_factory=list)
 
-    def __call__(self, material: Material) -> Draft:
+    name: str = "llm"
+
+    def summarize(self, material: Material) -> Draft:
         self.asked.append(material)
         text = f"- They spoke of the clay under the bank, part {len(self.asked)}."
         return Draft(text, model="small", usage=Usage(input=9, output=9), cost_usd=0.25)
@@ -44,7 +47,7 @@ class Model:
 def model(session: StoredSession, monkeypatch: pytest.MonkeyPatch) -> Model:
     """The provider, at the port behind which it is, and a session to compact."""
     model = Model()
-    monkeypatch.setattr(LlmSummarizer, "summarize", model)
+    monkeypatch.setattr(LlmSummarizer, "summarize", lambda _, given: model.summarize(given))
     summary = {"model": "anthropic:claude-haiku-4-5", "retries": 0}
     store_of(session).apply_settings(Settings.model_validate({"summary": summary}))
     for turn in range(30):
@@ -71,9 +74,9 @@ def test_another_question_has_another_answer(file: Path) -> None:
     with open_summary_cache(file) as cache:
         summaries = CachedSummaries("m", ["words"], cache, model)
         for one in (material(), *others) * 2:
-            summaries.summarize(one)
-        replace(summaries, model="n").summarize(material())
-        replace(summaries, wording=["others"]).summarize(material())
+            asyncio.run(summaries.summarize(one))
+        for other in (replace(summaries, model="n"), replace(summaries, wording=["others"])):
+            asyncio.run(other.summarize(material()))
 
     assert len(model.asked) == 1 + len(others) + 2
 
