@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 from ....domain.blocks import UNSENT_KINDS, BlockKind
 from ....domain.compaction_events import CompactionFailed
@@ -102,7 +101,6 @@ def render_session_page(story: PageStory, selection: PageSelection) -> str:
         title=_find_title(story),
         facts=list(_list_facts(story)),
         used_again=_list_used_again(story),
-        marks=make_page_data(story, selection),
         link_ranges=link_ranges,
         describe_status=_describe_status,
         find_whole=_find_whole,
@@ -114,29 +112,6 @@ def render_session_page(story: PageStory, selection: PageSelection) -> str:
         ranges_of=Ranges.of,
         has_failed=lambda event: isinstance(event, CompactionFailed),
     )
-
-
-def make_page_data(story: PageStory, selection: PageSelection) -> dict[str, Any]:
-    """Return the data for the page's script: block statuses at each call and boundary."""
-    numbers = {key: number for number, key in enumerate(story.boundaries)}
-    return {
-        "calls": {
-            call.entry.number: [
-                call.entry.last_seen_position,
-                numbers.get(call.boundary) if call.boundary else None,
-            ]
-            for call in selection.calls
-        },
-        "boundaries": [
-            {
-                status.value: where.runs
-                for status, where in one.statuses.items()
-                if status not in {BlockStatus.VISIBLE, BlockStatus.RETRACTED}
-            }
-            for one in story.boundaries.values()
-        ],
-        "retracted": [[at, gone.runs] for at, gone in story.retractions],
-    }
 
 
 def split_by_runs(positions: Sequence[int], where: Ranges) -> list[Sequence[int]]:

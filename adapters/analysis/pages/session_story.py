@@ -66,8 +66,6 @@ class PageStory:
     calls: Sequence[PageCall]
     trees: Sequence[LineageTree]
     boundaries: Mapping[BoundaryKey, PageBoundary]
-    retractions: Sequence[tuple[int, Ranges]]
-    """The retractions: their positions, and the positions that they removed."""
 
 
 def read_page_story(session: StoredSession, lineage: str | None = None) -> PageStory:
@@ -91,7 +89,6 @@ def read_page_story(session: StoredSession, lineage: str | None = None) -> PageS
             (one.lineage, one.node.number): one
             for one in _read_boundaries(session, trees, retractions)
         },
-        retractions=retractions,
     )
 
 

@@ -1,24 +1,19 @@
 """One page of a session: whole by itself, well formed; what is said in it only stands there."""
 
-import json
 import re
 import shutil
 import subprocess
 from pathlib import Path
-from typing import Any
 
 import pytest
-from clock import Clock
 from html_pages import Page
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
-from lived import LIMIT, POLICY, Act, acts, exchange, live
+from lived import LIMIT, POLICY, exchange
 
-import cutbank
 from cutbank import Block, BlockKind, SessionStore, StoredSession, ToolCall, ToolResult, Usage
 from cutbank.adapters.analysis.pages import session_page
 from cutbank.adapters.analysis.pages.session_page import (
-    make_page_data,
     render_session_page,
     select_content,
     write_page,
@@ -116,7 +111,6 @@ def test_whatever_is_said_only_stands_there(store: SessionStore) -> None:
 
         assert [name for name, _ in found.elements] == [name for name, _ in expected.elements]
         assert not any(key.startswith("on") for _, given in found.elements for key in given)
-        assert "<" not in found.texts["marks"]
         said = found.texts["block-4"]
         assert text.partition("\x00")[0].partition("\u202e")[0].partition("\ud83d")[0] in said
 
@@ -148,51 +142,6 @@ def test_any_text_is_escaped_so_that_it_reads_as_it_was(text: str) -> None:
     assert found.named("p")[0]["title"] == found.texts.get("all", "")
     if text.isprintable():
         assert found.texts.get("all", "") == text
-
-
-@settings(max_examples=20)
-@given(acts)
-def test_what_the_script_marks_is_what_a_call_was_sent(what: list[Act]) -> None:
-    with cutbank.open(":memory:", clock=Clock()) as store:
-        session = live(store.session("s"), [*what, ("say", 1), ("call", 0)])
-        story = read_page_story(session)
-        document = json.loads(
-            json.dumps(make_page_data(story, select_content(story, is_full=True)))
-        )
-        for told in story.calls:
-            if told.entry.shown.proof is not RequestProof.PROVED or told.entry.reported is None:
-                continue
-            at = told.entry.reported
-            view = session.view(
-                lineage=at.lineage, at=at.position, lineage_version=at.lineage_version
-            )
-            replaced = view.boundary.replacements if view.boundary else ()
-            hidden = view.boundary.hidden if view.boundary else ()
-            without_a_word = set(hidden) - {one.position for one in replaced}
-            marked = [
-                block.position
-                for block in story.blocks
-                if _fate(document, str(told.entry.number), block.position)
-                in {"visible", "pinned", "trimmed", "hidden"}
-                and block.position not in without_a_word
-            ]
-            assert marked == [entry.position for entry in view.entries]
-            assert told.entry.size.tokens == view.tokens
-
-
-def _fate(document: dict[str, Any], call: str, position: int) -> str:
-    """The rule of the page's script, in Python."""
-    sees, index = document["calls"][call]
-    fates = {} if index is None else document["boundaries"][index]
-
-    def within(runs: list[list[int]]) -> bool:
-        return any(first <= position <= last for first, last in runs)
-
-    if position > sees:
-        return "not yet said"
-    if any(at <= sees and within(runs) for at, runs in document["retracted"]):
-        return "retracted"
-    return next((fate for fate, runs in fates.items() if within(runs)), "visible")
 
 
 def test_a_large_session_is_cut_and_says_so_and_full_is_not(
