@@ -102,12 +102,8 @@ class CompactionTerms:
     """The share of the view that has to leave for anything to be recorded."""
     prices: ModelFacts | None = None
     """The prices of the agent's model, if the caller asks for prices."""
-    summary_prices: ModelFacts | None = None
-    """The prices of the model that writes summaries; None if no model does."""
     expected_calls: int = EXPECTED_CALLS
     """Later calls over which a compaction has to pay for itself."""
-    require_saving: bool = False
-    """Whether an automatic compaction has to pay for itself."""
     limit_source: LimitSource = LimitSource.ARGUMENT
 
     @property
