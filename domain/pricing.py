@@ -14,23 +14,6 @@ _MAX_CALLS = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class SummaryCall:
-    """The size of the call that writes the summary, in tokens."""
-
-    model: ModelFacts | None
-    """None if nothing is known of the model that writes it."""
-    input: int
-    output: int
-
-    @property
-    def usd(self) -> float | None:
-        prices = self.model.find_prices(self.input) if self.model else None
-        if prices is None:
-            return None
-        return (self.input * prices.input + self.output * prices.output) / PRICED_TOKENS
-
-
-@dataclass(frozen=True, slots=True)
 class Pricing:
     """The change of a view from `before` to `after` tokens, for a number of later calls."""
 
@@ -45,10 +28,8 @@ class Pricing:
     """The agent's model; if it or its prices are unknown, there are only token counts."""
     expected_calls: int
     """How many calls will use the view before it is compacted again or the work ends."""
-    summary: SummaryCall | None = None
-    """None if no model writes the summary, which then costs nothing."""
-    paid_usd: float | None = None
-    """The actual cost of the summary once it is written; otherwise computed from its order."""
+    summary_usd: float | None = 0.0
+    """The cost of the summary; None if a model wrote it at an unknown price."""
 
     @property
     def tokens_saved(self) -> int:
@@ -78,12 +59,6 @@ class Pricing:
         """What the first call costs more than later ones because the cache broke."""
         extra = self._first_call_extra
         return None if extra is None else max(0.0, extra)
-
-    @property
-    def summary_usd(self) -> float | None:
-        if self.paid_usd is not None:
-            return self.paid_usd
-        return 0.0 if self.summary is None else self.summary.usd
 
     @property
     def cost_usd(self) -> float | None:

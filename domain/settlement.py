@@ -10,9 +10,9 @@ from .errors import NothingToCompactError
 from .item import WindowItem
 from .models import ModelFacts
 from .plan_repairs import SUMMARY_DIVISOR, repair_plan
-from .pricing import Pricing, SummaryCall
+from .pricing import Pricing
 from .ranges import Ranges
-from .summaries.summarizer import Draft, Material
+from .summaries.summarizer import Draft
 from .token_estimate import estimate_text
 from .trims import compute_shown_blocks, trim_largest_results
 from .window import Plan, Window
@@ -210,34 +210,17 @@ def price_compaction(
     prices: ModelFacts | None,
     expected_calls: int,
     *,
-    summary_call: SummaryCall | None = None,
     draft: Draft | None = None,
 ) -> Pricing:
     """Return what the settled plan costs and saves on the model `prices`.
 
-    Before the summary is written, its size is the plan's limit and its price that of `order`;
-    without an order, no model writes it. A `draft` gives the real size and cost.
+    Before the summary is written, its size is the plan's limit, and it costs nothing. A `draft`
+    gives the real size and cost.
     """
     summary_tokens = plan.summary_tokens if draft is None else estimate_text(draft.text)
-    pricing = replace(
+    return replace(
         window.price(settlement.kept_tokens, window.convert_estimate(summary_tokens)),
         model=prices,
         expected_calls=expected_calls,
-        summary=summary_call,
+        summary_usd=0.0 if draft is None or draft.model is None else draft.cost_usd,
     )
-    if draft is None:
-        return pricing
-    if draft.model is None:
-        return replace(pricing, summary=None)
-    if draft.cost_usd is not None:
-        return replace(pricing, paid_usd=draft.cost_usd)
-    # A model wrote it at an unknown price, which does not make it free.
-    return pricing if summary_call else replace(pricing, summary=SummaryCall(None, 0, 0))
-
-
-def size_summary_call(material: Material, model: ModelFacts | None) -> SummaryCall:
-    """Return the size of the summary's call, for its material."""
-    given = estimate_text(material.previous or "") + sum(
-        item.tokens for item in material.removed_items
-    )
-    return SummaryCall(model, given, material.budget)

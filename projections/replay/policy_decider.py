@@ -17,7 +17,6 @@ from ...domain.errors import (
 from ...domain.event import Event
 from ...domain.policies.policy import is_due, quiet_below
 from ...domain.ranges import Ranges
-from ...domain.settlement import size_summary_call
 from ...domain.summaries.summarizer import (
     Draft,
 )
@@ -120,7 +119,7 @@ class PolicyDecider:
         fold.boundaries[number] = boundary, summary
         bought = 0
         if draft.model is not None:
-            bought = size_summary_call(found.material, None).input
+            bought = found.material.replaced_tokens
         return ReplayCompaction(
             boundary,
             summary,

@@ -2,14 +2,11 @@
 
 from dataclasses import replace
 
-import pytest
-
-from cutbank import Block, Draft, Material, ModelFacts, Plan, Prices, Window, WindowItem
+from cutbank import Block, Draft, ModelFacts, Plan, Prices, Window, WindowItem
 from cutbank.domain.settlement import (
     price_compaction,
     settle_plan,
     settle_plan_to_fit,
-    size_summary_call,
 )
 from cutbank.domain.token_calibration import ContentKind, TokenCalibration
 
@@ -27,9 +24,6 @@ WINDOW = Window(
 )
 PLAN = Plan(cut=9, reason="because", summary_tokens=400)
 SETTLED = settle_plan(WINDOW, PLAN)
-MATERIAL = Material(
-    removed_items=SETTLED.removed_items, covers=SETTLED.covers, budget=PLAN.summary_tokens
-)
 WRITTEN = Draft(text="t" * 800)
 
 
@@ -39,15 +33,6 @@ def test_a_plan_that_would_not_fit_keeps_as_much_as_fits_exactly() -> None:
     tighter = settle_plan_to_fit(replace(WINDOW, limit=2_630), replace(PLAN, cut=3))
 
     assert (fitting.first_kept, tighter.first_kept) == (9, 10)
-
-
-def test_a_models_summary_is_ordered_with_what_leaves() -> None:
-    order = size_summary_call(MATERIAL, SONNET)
-
-    pricing = price_compaction(WINDOW, SETTLED, PLAN, SONNET, 10, summary_call=order)
-
-    assert (order.input, order.output) == (8_000, 400)
-    assert pricing.summary_usd == pytest.approx((8_000 * 3 + 400 * 15) / 1e6)
 
 
 def test_a_summary_has_its_own_size_once_it_is_written_and_the_most_it_may_have_before() -> None:
@@ -68,17 +53,13 @@ def test_a_summary_is_counted_in_the_models_tokens_as_the_rest_of_the_view_is() 
     assert pricing.after == 500 + 2 * 200 + 2_000
 
 
-def test_a_draft_costs_what_was_paid_for_it_and_not_what_was_ordered() -> None:
-    order = size_summary_call(MATERIAL, SONNET)
+def test_a_draft_costs_what_was_paid_for_it() -> None:
     rows = [
-        (0.0123, order, replace(WRITTEN, model="haiku", cost_usd=0.0123)),
-        (0, order, replace(WRITTEN, model="haiku", cost_usd=0.0)),
-        (0, order, WRITTEN),  # by no model, though one was asked first
-        (None, None, replace(WRITTEN, model="local")),
+        (0.0123, replace(WRITTEN, model="haiku", cost_usd=0.0123)),
+        (0, replace(WRITTEN, model="haiku", cost_usd=0.0)),
+        (0, WRITTEN),  # by no model
+        (None, replace(WRITTEN, model="local")),
     ]
 
-    for usd, ordered, draft in rows:
-        pricing = price_compaction(
-            WINDOW, SETTLED, PLAN, SONNET, 10, summary_call=ordered, draft=draft
-        )
-        assert pricing.summary_usd == usd
+    for usd, draft in rows:
+        assert price_compaction(WINDOW, SETTLED, PLAN, SONNET, 10, draft=draft).summary_usd == usd

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cutbank.domain.models import ModelFacts, Prices
-from cutbank.domain.pricing import Pricing, SummaryCall, format_dollars
+from cutbank.domain.pricing import Pricing, format_dollars
 
 SONNET = ModelFacts(
     "sonnet", prices=(Prices(input=3, output=15, cache_read=0.3, cache_write=3.75),)
@@ -49,17 +49,12 @@ def test_only_what_is_cached_can_be_broken() -> None:
     assert cold.break_even_calls == 0
 
 
-def test_the_summary_costs_what_was_paid_or_what_its_own_model_takes() -> None:
-    haiku = ModelFacts("haiku", prices=(Prices(1, 5, 0.1, 1.25),))
-    bought = replace(HALVED, summary=SummaryCall(haiku, input=70_000, output=2_000))
+def test_a_summary_is_paid_for_and_without_its_price_nothing_is_known() -> None:
+    bought = replace(HALVED, summary_usd=0.08)
 
-    assert bought.summary_usd == pytest.approx(0.07 + 0.01)
     assert bought.net_usd == pytest.approx(0.141 - 0.08)
     assert bought.break_even_calls == 8  # (0.069 + 0.08) / 0.021 = 7.1
-    paid = replace(HALVED, summary=SummaryCall(None, 1, 1), paid_usd=0.5)
-    assert paid.summary_usd == 0.5
-    assert paid.net_usd == pytest.approx(0.141 - 0.5)
-    unknown = replace(HALVED, summary=SummaryCall(None, 70_000, 2_000))
+    unknown = replace(HALVED, summary_usd=None)
     assert unknown.saved_usd == pytest.approx(0.21)
     assert unknown.net_usd is None
     assert unknown.is_worthwhile() is None
@@ -105,7 +100,6 @@ PRICES = st.builds(
     Prices, input=DOLLARS, output=DOLLARS, cache_read=DOLLARS | st.none(), cache_write=DOLLARS
 )
 MODELS = PRICES.map(lambda prices: ModelFacts("any", prices=(prices,)))
-ORDERS = st.none() | st.builds(SummaryCall, model=MODELS, input=TOKENS, output=TOKENS)
 
 
 @st.composite
@@ -120,7 +114,7 @@ def pricings(draw: st.DrawFn) -> Pricing:
         cached=draw(st.integers(0, before)),
         model=draw(MODELS),
         expected_calls=draw(st.integers(0, 1_000)),
-        summary=draw(ORDERS),
+        summary_usd=draw(DOLLARS),
     )
 
 
