@@ -20,7 +20,7 @@ from ....domain.event import EVENT_CLASSES, Event, StoredValue, dump_state
 from ....domain.ranges import Ranges
 from ....domain.session_events import BlockAppended, ToolCallAbandoned, ToolCalled, ToolReturned
 from ....domain.token_estimate import CHARS_PER_TOKEN, estimate_block, estimate_text
-from .stored_row import StoredContent, StoredEventLike, StoredRow
+from .stored_row import StoredContent, StoredRow
 
 DIGEST_SIZE = 16
 ADDRESS_SIZE = 20
@@ -70,24 +70,24 @@ class EventMapper(Mapper[UUID]):
             bodies,
         )
 
-    def to_domain_event(self, row: StoredEventLike) -> Event:  # type: ignore[override]  # as above
+    def to_domain_event(self, row: StoredRow) -> Event:  # type: ignore[override]  # as above
         try:
             return self._read_event(row)
         except Exception as error:  # for any fault, the message must say which row
             raise _make_unreadable_error(row, error) from error
 
-    def read_plaintext(self, row: StoredEventLike) -> bytes:
+    def read_plaintext(self, row: StoredRow) -> bytes:
         """Return the state as it was hashed."""
         return decompress_any(row.state)
 
-    def list_references(self, row: StoredEventLike) -> list[bytes]:
+    def list_references(self, row: StoredRow) -> list[bytes]:
         """Return the hashes of the bodies that a row refers to."""
         plaintext = self.read_plaintext(row)
         if b'"bodies"' not in plaintext:
             return []
         return [bytes.fromhex(digest) for _, _, digest in load_json(plaintext).get("bodies", ())]
 
-    def read_bodies(self, row: StoredEventLike) -> Iterator[tuple[bytes, bytes]]:
+    def read_bodies(self, row: StoredRow) -> Iterator[tuple[bytes, bytes]]:
         """Yield hash and content of every body that a row refers to."""
         try:
             for hashed in self.list_references(row):
@@ -95,7 +95,7 @@ class EventMapper(Mapper[UUID]):
         except Exception as error:  # as above
             raise _make_unreadable_error(row, error) from error
 
-    def _read_event(self, row: StoredEventLike) -> Event:
+    def _read_event(self, row: StoredRow) -> Event:
         event_class = EVENT_CLASSES.get(row.topic)
         if event_class is None:
             raise ValueError("this cutbank does not know such events: upgrade it")
@@ -114,7 +114,7 @@ class EventMapper(Mapper[UUID]):
         return event
 
 
-def _make_unreadable_error(row: StoredEventLike, error: Exception) -> MapperDeserialisationError:
+def _make_unreadable_error(row: StoredRow, error: Exception) -> MapperDeserialisationError:
     return MapperDeserialisationError(
         f"cannot read event {row.originator_version} ({row.topic[:60]}) "
         f"of stream {row.originator_id}: {' '.join(str(error).split())}"
@@ -153,7 +153,7 @@ class _Zstd(local):
     def compressor(self) -> Any:
         import zstandard  # noqa: PLC0415 - only compressing needs it
 
-        return zstandard.ZstdCompressor(level=3)
+        return zstandard.ZstdCompressor(level=1)
 
     @cached_property
     def decompressor(self) -> Any:

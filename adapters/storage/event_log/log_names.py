@@ -109,7 +109,7 @@ def make_table_rows(batch: Batch, names: LogNames, encode_id: Callable[[UUID], A
         rows[KEYS] = [(encode_id(id), *rest) for id, *rest in batch.keys]
     events = []
     bodies: dict[tuple[int, bytes], bytes] = {}
-    for id, version, topic, state, subject, key_id, tokens, digest, carried, large in batch.rows:
+    for id, version, topic, state, subject, key_id, tokens, digest, carried, large, _ in batch.rows:
         owner = names.subject(subject)[0]
         place = encode_id(id), version, names.topic(topic), owner
         events.append((*place, key_id, tokens, digest, carried.decode(), state))

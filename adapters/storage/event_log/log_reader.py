@@ -11,7 +11,7 @@ from eventsourcing.persistence import ApplicationRecorder, OperationalError
 from ....domain.ranges import Run
 from .log_names import LogDatastore, LogNames
 from .log_tables import EVENTS, IMPORTS, TABLES
-from .stored_row import AppendKey, ImportRow, LogNotification, StoredRow, Stream
+from .stored_row import AppendKey, ImportRow, StoredRow, Stream
 
 _MAX_POSITION = 2**62
 ROW_COLUMNS = ", ".join(list(TABLES[EVENTS].columns)[1:])
@@ -21,8 +21,8 @@ SELECT_HEAD = (
     " ORDER BY originator_version DESC LIMIT 1"
 )
 SELECT_LOG = (
-    "SELECT notification_id, originator_id, originator_version, topic, subject, key_id, tokens,"
-    " carried, state FROM stored_events WHERE notification_id > ? AND notification_id <= ?"
+    f"SELECT notification_id, originator_id, {ROW_COLUMNS} FROM stored_events"  # noqa: S608 - our names
+    " WHERE notification_id > ? AND notification_id <= ?"
 )
 SELECT_RUNS = (
     f"SELECT {ROW_COLUMNS} FROM json_each(?) AS run CROSS JOIN stored_events"  # noqa: S608 - our names
@@ -192,7 +192,7 @@ class LogReader(ApplicationRecorder):
         )
         return int(found[0][0])
 
-    def select_notifications(
+    def select_notifications(  # type: ignore[override]  # a row has all that a Notification has
         self,
         start: int | None,
         limit: int,
@@ -200,14 +200,12 @@ class LogReader(ApplicationRecorder):
         topics: Sequence[str] = (),
         *,
         inclusive_of_start: bool = True,
-    ) -> list[LogNotification]:
+    ) -> list[StoredRow]:
         """Return the log from `start` on; events that are missing will never appear."""
         after = (start or 0) - (1 if start and inclusive_of_start else 0)
         return self.read_log(after, _MAX_POSITION if stop is None else stop, limit, topics)
 
-    def read_log(
-        self, after: int, last: int, limit: int, topics: Sequence[str]
-    ) -> list[LogNotification]:
+    def read_log(self, after: int, last: int, limit: int, topics: Sequence[str]) -> list[StoredRow]:
         if after >= last:
             return []
         query = SELECT_LOG
@@ -219,23 +217,11 @@ class LogReader(ApplicationRecorder):
         parameters.append(limit)
         decode = cache(self.decode_id)  # most events of a page are of few streams
         return [
-            LogNotification(
-                id=number,
-                originator_id=decode(originator),
-                originator_version=version,
-                topic=self.names.topic_name(topic),
-                state=state,
-                subject=self.names.subject_name(subject),
-                key_id=key_id,
-                tokens=tokens,
-                carried=carried.encode(),
-            )
-            for number, originator, version, topic, subject, key_id, tokens, carried, state in (
-                self.datastore.read(query, parameters)
-            )
+            self._make_row(decode(originator), values, number)
+            for number, originator, *values in self.datastore.read(query, parameters)
         ]
 
-    def _make_row(self, originator_id: UUID, values: tuple[Any, ...]) -> StoredRow:
+    def _make_row(self, originator_id: UUID, values: Sequence[Any], id: int = 0) -> StoredRow:
         version, topic, subject, key_id, tokens, digest, carried, state = values
         return StoredRow(
             originator_id,
@@ -247,4 +233,6 @@ class LogReader(ApplicationRecorder):
             tokens,
             digest,
             carried.encode(),
+            (),
+            id,
         )

@@ -4,8 +4,6 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 from uuid import UUID
 
-from eventsourcing.persistence import Notification
-
 
 class StoredContent(NamedTuple):
     hash: bytes
@@ -14,7 +12,7 @@ class StoredContent(NamedTuple):
 
 
 class StoredRow(NamedTuple):
-    """One row of the log, with the fields that eventsourcing expects of a StoredEvent.
+    """One row of the log, with what eventsourcing expects of a StoredEvent and a Notification.
 
     A named tuple, since every append makes one and a frozen dataclass of ten fields takes 2 us.
     """
@@ -33,6 +31,8 @@ class StoredRow(NamedTuple):
     """The aggregate's state after the event, as JSON."""
     bodies: tuple[StoredContent, ...] = ()
     """Content that the state refers to and that may not be stored yet."""
+    id: int = 0
+    """Its place in the log, where that was read."""
 
 
 class AppendKey(NamedTuple):
@@ -87,17 +87,3 @@ class Batch:
     streams: list[Stream] = field(default_factory=list)
     imports: list[ImportRow] = field(default_factory=list)
     segments: list[Segment] = field(default_factory=list)
-
-
-@dataclass(frozen=True)
-class LogNotification(Notification):
-    """One event in log order, with cutbank's own columns."""
-
-    subject: str
-    key_id: str | None
-    tokens: int
-    carried: bytes
-
-
-StoredEventLike = StoredRow | LogNotification
-"""What an event can be read from."""

@@ -11,7 +11,7 @@ from eventsourcing.persistence import IntegrityError, OperationalError
 from ..event_log.addresses import PostgresAddress
 from ..event_log.log_tables import EVENTS, TABLES, TableRows
 from ..event_log.recorder import Recorder
-from ..event_log.stored_row import LogNotification
+from ..event_log.stored_row import StoredRow
 from .backup_file import copy_to_file
 from .log_tail import LogTail
 from .postgres_datastore import ConnectionLostError, PostgresLogDatastore
@@ -96,9 +96,7 @@ class PostgresRecorder(Recorder):
                     ids.append(id)
         return ids if len(ids) == len(events) else []
 
-    def read_log(
-        self, after: int, last: int, limit: int, topics: Sequence[str]
-    ) -> list[LogNotification]:
+    def read_log(self, after: int, last: int, limit: int, topics: Sequence[str]) -> list[StoredRow]:
         """Return the log as far as it is settled."""
         settled = self.tail.known
         asked = after >= settled

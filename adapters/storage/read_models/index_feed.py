@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from functools import lru_cache, partial
 from typing import cast
-from uuid import UUID
 
 from sqlite_utils import Database
 
@@ -33,7 +32,7 @@ from ...models.model_catalog import PriceLookup
 from ..earlier_calls import read_logged_context
 from ..event_log.event_mapper import load_json
 from ..event_log.event_store import EventStore
-from ..event_log.stored_row import LogNotification
+from ..event_log.stored_row import StoredRow
 from ..view_reader import ViewReader
 from .compaction_ledger import LINEAGE_TOPICS, add_decision, measure_boundaries
 from .row_batch import IndexTools, ResolveLimit, RowBatch, TouchedSession, copy_fields
@@ -68,7 +67,7 @@ class IndexFeed:
         open_reader = lru_cache(maxsize=1)(partial(ViewReader, store, lineage=MAIN_LINEAGE))
         self._tools = IndexTools(store, limit_of, open_reader, PriceLookup())
 
-    def apply(self, db: Database, events: Sequence[LogNotification]) -> int:
+    def apply(self, db: Database, events: Sequence[StoredRow]) -> int:
         batch = RowBatch(self._tools, db)
         read = self.store.mapper.to_domain_event
         for row in events:
@@ -77,7 +76,7 @@ class IndexFeed:
             elif row.topic == SessionOpened.TOPIC:
                 _open_session(batch, row, cast(SessionOpened, read(row)))
             # Streams of a kind that only a later version of cutbank knows are ignored.
-            elif touched := batch.find_session(cast(UUID, row.originator_id)):
+            elif touched := batch.find_session(row.originator_id):
                 _note_row(batch, touched, row)
                 if row.topic in _GROWING_TOPICS:
                     touched.row.grow(row.tokens)
@@ -95,7 +94,7 @@ class IndexFeed:
         return len(events)
 
 
-def _open_session(batch: RowBatch, row: LogNotification, event: SessionOpened) -> None:
+def _open_session(batch: RowBatch, row: StoredRow, event: SessionOpened) -> None:
     opened = SessionRow.from_opened_event(row.id, event)
     touched = batch.open_session(event.originator_id, opened)
     _note_row(batch, touched, row)
@@ -131,7 +130,7 @@ def _find_session_id(batch: RowBatch, namespace: str, key: str) -> int | None:
     return found.row.id if found else None
 
 
-def _note_row(batch: RowBatch, touched: TouchedSession, row: LogNotification) -> None:
+def _note_row(batch: RowBatch, touched: TouchedSession, row: StoredRow) -> None:
     touched.newest = row
     touched.row.position = row.originator_version
     touched.row.reset_attempts()

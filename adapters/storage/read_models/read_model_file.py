@@ -18,7 +18,7 @@ from ....domain.errors import StorageError
 from ..event_log.addresses import hide_passwords, is_postgres
 from ..event_log.event_store import EventStore
 from ..event_log.storage_errors import translate_storage_errors
-from ..event_log.stored_row import LogNotification
+from ..event_log.stored_row import StoredRow
 from ..private_files import make_folder
 from ..sqlite.database_file import (
     find_database_path,
@@ -100,7 +100,7 @@ class ReadModelDatabase:
         found = self.fetch_rows(query, (feed,))
         return FeedPosition(*found[0]) if found else FeedPosition()
 
-    def save_position(self, feed: str, newest: LogNotification) -> None:
+    def save_position(self, feed: str, newest: StoredRow) -> None:
         """Store a feed's newest event in the batch's own transaction."""
         self.fetch_rows(
             "INSERT OR REPLACE INTO feeds (name, position, fingerprint) VALUES (?, ?, ?)",
@@ -164,7 +164,7 @@ def translate_read_model_errors(name: str, log: str) -> Iterator[None]:
 
 def read_new_events(
     store: EventStore, place: FeedPosition, limit: int, stop: int | None = None
-) -> Sequence[LogNotification] | None:
+) -> Sequence[StoredRow] | None:
     """Return the events that follow in the log.
 
     Return None if the newest stored event is not in the log: it is another log, or was restored
@@ -178,7 +178,7 @@ def read_new_events(
     return found[1:]
 
 
-def fingerprint_event(event: LogNotification) -> str:
+def fingerprint_event(event: StoredRow) -> str:
     """Return a hash that distinguishes the event from any other at its position."""
     digest = blake2b(str(event.originator_id).encode(), digest_size=16)
     digest.update(f":{event.originator_version}:".encode())

@@ -12,7 +12,7 @@ from ...models.context_limits import resolve_limit
 from ...settings.settings import Settings as UserSettings
 from ..event_log.event_store import EventStore
 from ..event_log.recorder import LogSubscription
-from ..event_log.stored_row import LogNotification
+from ..event_log.stored_row import StoredRow
 from .index_feed import IndexFeed
 from .read_model_file import (
     ReadModelDatabase,
@@ -164,9 +164,7 @@ class ReadModels:
             self.file.save_position(feed.name, events[taken - 1])
         return taken
 
-    def _read_batch(
-        self, feed: IndexFeed | SearchFeed, limit: int
-    ) -> Sequence[LogNotification] | None:
+    def _read_batch(self, feed: IndexFeed | SearchFeed, limit: int) -> Sequence[StoredRow] | None:
         place = self.file.read_position(feed.name)
         # Read second: the words of another process never pass the index, but both may go on.
         stop = self.file.read_position(self._index.name).position if feed is self._words else None

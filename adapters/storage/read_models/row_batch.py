@@ -14,7 +14,7 @@ from ....projections.read_models.session_row import SessionRow
 from ....projections.rendering.sendable import replace_half_characters
 from ...models.model_catalog import PriceLookup
 from ..event_log.event_store import EventStore
-from ..event_log.stored_row import LogNotification
+from ..event_log.stored_row import StoredRow
 from ..view_reader import ViewReader
 
 ResolveLimit = Callable[[LoggedContext], ContextLimit]
@@ -36,8 +36,8 @@ class TouchedSession:
     row: SessionRow
     unreported: list[tuple[str, int]] = field(default_factory=list)
     """The newest boundary of each lineage, if its first call may still be in this batch."""
-    newest: LogNotification | None = None
-    blocks: list[LogNotification] = field(default_factory=list)
+    newest: StoredRow | None = None
+    blocks: list[StoredRow] = field(default_factory=list)
     """The events of the batch that have a block."""
 
 

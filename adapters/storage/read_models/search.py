@@ -19,7 +19,7 @@ from ....projections.read_models.searchable_text import (
 )
 from ....projections.read_models.timestamps import find_event_time, format_timestamp
 from ..event_log.event_store import EventStore
-from ..event_log.stored_row import LogNotification
+from ..event_log.stored_row import StoredRow
 from .read_model_file import ReadModelDatabase
 
 _TEXT_TOPICS = {event.TOPIC for event in SEARCHABLE_EVENTS}
@@ -139,7 +139,7 @@ class SearchFeed:
     def __init__(self, store: EventStore) -> None:
         self.store = store
 
-    def apply(self, db: Database, events: Sequence[LogNotification]) -> int:
+    def apply(self, db: Database, events: Sequence[StoredRow]) -> int:
         blocks: list[tuple[Any, ...]] = []
         words: list[tuple[int, str, str]] = []
         owners: dict[UUID | str, tuple[int, int | None]] = {}
@@ -174,7 +174,7 @@ def _make_session_word(session: int) -> str:
     return f"sessionnumber{session}"
 
 
-def _find_owner(db: Database, row: LogNotification) -> tuple[int, int | None]:
+def _find_owner(db: Database, row: StoredRow) -> tuple[int, int | None]:
     """Return the session of an event, and for a summary the lineage."""
     stream = str(row.originator_id)
     if row.topic == Summary.TOPIC:
