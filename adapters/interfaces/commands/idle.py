@@ -9,11 +9,10 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from ....domain.errors import InvalidSettingError
 from ...runtime.idle.idle_status import IdleStatus, get_idle_status
-from ...runtime.idle.notices import WorkerRun
 from ..command_line.printing import (
     list_fields,
     print_fields,
@@ -21,6 +20,9 @@ from ..command_line.printing import (
 )
 from ..command_line.sessions import list_all, open_call_store
 from ..command_line.verbs import Answer, Invocation, flag, option
+
+if TYPE_CHECKING:
+    from ...runtime.idle.idle_worker import IdleWorker
 
 
 def idle(
@@ -48,19 +50,16 @@ def idle(
             found = get_idle_status(store, last=last)
         return Answer(found.to_json(), partial(_print_status, found))
     # Slow imports that `--status` does not need.
-    from ...runtime.idle.foreground import run_once, run_until_stopped  # noqa: PLC0415 - start-up time
+    from ...runtime.idle.foreground import run_worker  # noqa: PLC0415 - start-up time
     from ...runtime.idle.notices import log_notice, log_to_stderr  # noqa: PLC0415 - start-up time
 
     level = logging.DEBUG if verbose else logging.WARNING if quiet else logging.INFO
     with log_to_stderr(log, level):
         with open_call_store(call) as store:
-            if once:
-                ended = run_once(store, listeners=[log_notice], grace_s=grace)
-            else:
-                ended = run_until_stopped(
-                    store, listeners=[log_notice], health=health, grace_s=grace
-                )
-            if ended.left_running:
+            ended = run_worker(
+                store, once=once, listeners=[log_notice], health=health, grace_s=grace
+            )
+            if ended.running_attempts:
                 _answer_run(ended, {}).print(as_json=call.as_json)
                 # Closing the store would wait for work that never ends; its leases expire.
                 sys.stdout.flush()
@@ -71,9 +70,9 @@ def idle(
     return answer
 
 
-def _answer_run(ended: WorkerRun, left_alone: Mapping[str, int]) -> Answer:
-    counts = {**ended.counts, "left_running": ended.left_running}
-    about = {"workers": [ended.worker], "trouble": ended.trouble, "left_alone": left_alone}
+def _answer_run(ended: "IdleWorker", left_alone: Mapping[str, int]) -> Answer:
+    counts = {**ended.counts, "left_running": len(ended.running_attempts)}
+    about = {"workers": [ended.name], "trouble": ended.trouble, "left_alone": left_alone}
     shown = {name: count for name, count in counts.items() if count}
     fields = list_fields(shown | {"trouble": ended.trouble, "left_alone": left_alone})
     nothing = [] if shown else ["nothing was to be done"]

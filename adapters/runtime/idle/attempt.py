@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 from eventsourcing.persistence import PersistenceError
@@ -54,24 +54,26 @@ class AttemptResult:
 
 @dataclass(frozen=True, slots=True)
 class IdleAttempt:
-    """A due session's compaction by one worker and its rules."""
+    """A due session's compaction by one worker and its rules, since `began`."""
 
     store: SessionStore
     index: DueSessionIndex
     due: DueSession
     rules: IdleRules
     worker: str
+    began: datetime
+    cancellation: Cancellation = field(default_factory=Cancellation)
 
     @property
     def number(self) -> int:
         return self.due.attempts + 1
 
-    def run(self, cancellation: Cancellation) -> AttemptResult:
+    def run(self) -> AttemptResult:
         """Compact the session unless it has changed; never raises."""
         try:
             with translate_storage_errors(self.store.name):
                 try:
-                    outcome = self._compact(cancellation)
+                    outcome = self._compact()
                 except (NothingToCompactError, NotFoundError) as nothing:
                     return self._pass_over(str(nothing))
                 if outcome.compacted:
@@ -111,12 +113,12 @@ class IdleAttempt:
         patient = not rules.is_last(self.number)
         return replace(request, chain=replace(request.chain, has_fallback=not patient))
 
-    def _compact(self, cancellation: Cancellation) -> CompactionOutcome:
+    def _compact(self) -> CompactionOutcome:
         due = self.due
         session = self.store.session(due.key, namespace=due.namespace, create=False)
         if session.position != due.position:
             raise StalePlanError("the session had new activity meanwhile")
-        return session.log.compactor().compact(self.make_request(), cancellation)
+        return session.log.compactor().compact(self.make_request(), self.cancellation)
 
     def _pass_over(self, reason: str) -> AttemptResult:
         """Leave the session alone until it changes."""

@@ -15,16 +15,12 @@ from typing import Any, Final, Self
 
 from ....domain.errors import StorageError
 from ...storage.private_files import make_file, open_new
-from ..backups import Backups
 from ..sessions.session_store import SessionStore
 from .idle_scheduler import start_scheduler
 from .idle_worker import IdleWorker
-from .notices import NoticeListener, WorkerRun, logger
+from .notices import NoticeListener, logger
 
 STOP_SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
-_LOOK_INTERVAL_S = 60.0
-"""The longest time between two looks of a single run while summaries are written."""
-_MAINTENANCE_PAUSE_S = 0.2
 
 
 class StopSignals:
@@ -32,7 +28,7 @@ class StopSignals:
 
     def __init__(self) -> None:
         # Signals arrive at any moment, and SimpleQueue is the queue whose `put` is reentrant.
-        self._queue: SimpleQueue[int | None] = SimpleQueue()
+        self._queue: SimpleQueue[None] = SimpleQueue()
         self._is_stopping = False
 
     def __enter__(self) -> Self:
@@ -44,11 +40,10 @@ class StopSignals:
             signal.signal(number, handler)
 
     def wait(self, timeout: float) -> bool:
-        """Wait for a signal, or for `wake`; return whether it is a signal."""
-        try:
-            return self._queue.get(timeout=timeout) is not None
-        except Empty:
-            return False
+        """Wait for a signal, or for `wake`; return whether there was a signal."""
+        with suppress(Empty):
+            self._queue.get(timeout=timeout)
+        return self._is_stopping
 
     def wake(self) -> None:
         """Wake the waiting thread; callable from any thread."""
@@ -58,7 +53,7 @@ class StopSignals:
         if self._is_stopping:
             os._exit(128 + number)
         self._is_stopping = True
-        self._queue.put(number)
+        self.wake()
 
 
 BEAT_INTERVAL_S = 2.0
@@ -134,23 +129,27 @@ def _format_now() -> str:
     return datetime.now(UTC).isoformat(timespec="milliseconds")
 
 
-def run_until_stopped(
+def run_worker(
     store: SessionStore,
     *,
+    once: bool = False,
     listeners: Sequence[NoticeListener] = (),
     health: Path | None = None,
     grace_s: float = 30.0,
-) -> WorkerRun:
-    """Run the store's scheduler until a signal ends it.
+) -> IdleWorker:
+    """Run the store's scheduler until a signal ends it, or with `once` until nothing is to do.
 
-    Then cancel what runs, and wait for it for the grace time.
+    Then cancel what runs, and wait for it for the grace time. Returns the worker, which is stopped.
     """
     with StopSignals() as signals:
         report = Health(health, store.name)
         scheduler = start_scheduler(store, listeners=listeners)
+        scheduler.on_look = signals.wake
         worker, is_well = scheduler.worker, True
         try:
-            while not signals.wait(BEAT_INTERVAL_S):
+            while not (is_told := signals.wait(BEAT_INTERVAL_S)):
+                if once and worker.is_finished:
+                    break
                 was_well = is_well
                 is_well = report.beat(
                     (worker.looks, _find_position(store)), describe_worker(worker)
@@ -162,7 +161,9 @@ def run_until_stopped(
             notify_service_manager("STOPPING=1")
             scheduler.stop(grace_s)
             report.end()
-    return worker.result
+    if once and is_told:
+        worker.trouble = worker.trouble or "it was told to stop"
+    return worker
 
 
 def _find_position(store: SessionStore) -> int | None:
@@ -188,39 +189,3 @@ def describe_worker(worker: IdleWorker) -> dict[str, Any]:
         **worker.counts,
         "trouble": worker.trouble,
     }
-
-
-def run_once(
-    store: SessionStore, *, listeners: Sequence[NoticeListener] = (), grace_s: float = 30.0
-) -> WorkerRun:
-    """Look again after each result until nothing is left to do.
-
-    When a signal stops it, cancel what runs and wait for it for the grace time.
-    """
-    worker = IdleWorker(store, listeners=listeners, backups=Backups(store))
-    with StopSignals() as signals:
-        worker.on_free = signals.wake
-        is_whole = False
-        try:
-            is_whole = _run_due(worker, signals)
-        finally:
-            worker.stop(grace_s)
-    if not is_whole:
-        worker.trouble = worker.trouble or "it was told to stop"
-    return worker.result
-
-
-def _run_due(worker: IdleWorker, signals: StopSignals) -> bool:
-    """Do what is due; return False if a signal interrupted it."""
-    is_over = False
-    while not is_over:
-        begun, was_busy = worker.begun, bool(worker.running_attempts)
-        worker.look()
-        if worker.running_attempts and signals.wait(_LOOK_INTERVAL_S):
-            return False
-        # The last look finds nothing due and nothing running, and so begins a due backup.
-        is_over = not was_busy and worker.begun == begun
-    while not worker.wait(_MAINTENANCE_PAUSE_S):
-        if signals.wait(0):
-            return False
-    return True

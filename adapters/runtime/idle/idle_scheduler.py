@@ -1,6 +1,6 @@
 """Runs a worker under APScheduler: one job looks for due sessions and schedules its next run."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 
@@ -38,6 +38,8 @@ class IdleScheduler:
             store, rules, name=name, listeners=listeners, backups=Backups(store)
         )
         self.worker.on_free = self.look_now
+        self.on_look: Callable[[], None] = lambda: None
+        """Called after each look."""
         self._is_asked = False
         self._scheduler = BackgroundScheduler(
             timezone=UTC,  # which has no skipped or repeated hours
@@ -77,6 +79,7 @@ class IdleScheduler:
         if not self._is_asked:
             # The worker may use a server's clock, APScheduler uses this machine's.
             self._schedule_look(datetime.now(UTC) + (next_at - self.worker.clock()))
+        self.on_look()
 
     def _schedule_look(self, at: datetime) -> None:
         if self.is_running and not self.worker.is_stopping:

@@ -8,7 +8,6 @@ from typing import Any, cast
 from ....domain.idle_rules import SPEND_WINDOW, IdleRules
 from ....projections.read_models.timestamps import format_timestamp
 from ...storage.event_log.storage_errors import translate_storage_errors
-from ...storage.read_models.read_models import ReadModels
 from ..backups import Backups
 from ..sessions.session_store import SessionStore
 from ..sessions.store_context import read_store_time
@@ -60,30 +59,19 @@ class IdleStatus:
         return cast("dict[str, Any]", json.loads(document))
 
 
-def get_idle_status(store: SessionStore, *, last: int = 10) -> IdleStatus:
+def get_idle_status(
+    store: SessionStore, rules: IdleRules | None = None, *, last: int = 10
+) -> IdleStatus:
     """Return what is due, running, prepared, done and failed, over all processes.
 
-    Reads new events first. `last` limits how many of each kind are listed. The rules are those of
-    the settings, section `idle`.
+    Reads new events first. `last` limits how many of each kind are listed: the longest waiting or
+    the newest. Without `rules` it follows the settings, section `idle`.
     """
     with translate_storage_errors(store.name):
         now = read_store_time(store.events)
-    store.read_models.catch_up(search=False)
-    chores = [asdict(chore) for chore in Backups(store).read_status()]
-    rules, limit = store.settings.idle.make_rules(), store.settings.compaction.limit or 0
-    return read_idle_status(store.read_models, rules, now, last, chores, limit=limit)
-
-
-def read_idle_status(
-    models: ReadModels,
-    rules: IdleRules,
-    now: datetime,
-    last: int,
-    chores: list[Row],
-    *,
-    limit: int = 0,
-) -> IdleStatus:
-    """Return the status as of the read models; `last` limits how many of each kind are listed."""
+    models = store.read_models
+    models.catch_up(search=False)
+    rules, limit = rules or store.settings.idle.make_rules(), store.settings.compaction.limit or 0
     index = DueSessionIndex(models, rules, limit)
     waiting = index.find_waiting()
     due = [one for one in waiting if one.due_at <= now]
@@ -142,7 +130,7 @@ def read_idle_status(
         spent=float(spent),
         read_models=models.name,
         position=models.positions["index"],
-        chores=chores,
+        chores=[asdict(one) for one in Backups(store).read_status()],
     )
 
 

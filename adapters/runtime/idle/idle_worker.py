@@ -5,8 +5,8 @@ import os
 import socket
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from math import inf
 from threading import RLock
 from time import monotonic
@@ -19,13 +19,12 @@ from ....domain.idle_rules import IdleRules
 from ...storage.event_log.event_store import get_utc_now
 from ...storage.event_log.storage_errors import translate_storage_errors
 from ..backups import Backups
-from ..compaction.background import Cancellation
 from ..sessions.session_store import SessionStore
 from ..sessions.store_context import ServerClock
 from ..telemetry.activation import record_notice
 from .attempt import IdleAttempt
 from .due_sessions import DueSession, DueSessionIndex
-from .notices import NoticeKind, NoticeListener, WorkerNotice, WorkerRun
+from .notices import NoticeKind, NoticeListener, WorkerNotice
 
 logger = logging.getLogger("cutbank.idle")
 
@@ -43,14 +42,6 @@ COUNT_NAMES = {
     NoticeKind.CHORE_DONE: "chores_done",
     NoticeKind.CHORE_FAILED: "chores_failed",
 }
-
-
-@dataclass(frozen=True, slots=True)
-class RunningAttempt:
-    due: DueSession
-    began: datetime
-    cancellation: Cancellation
-    work: "Future[None]"
 
 
 class IdleWorker:
@@ -96,15 +87,17 @@ class IdleWorker:
         limit = store.settings.compaction.limit or 0
         self.due = DueSessionIndex(store.read_models, self.rules, limit)
         self.begun = 0
-        """The number of attempts that this worker has begun."""
-        self._running: dict[int, RunningAttempt] = {}
+        """The number of attempts and backups that this worker has begun."""
+        self.is_finished = False
+        """Whether the newest look found nothing running and began nothing."""
+        self._running: dict[int, IdleAttempt] = {}
+        self._works: set[Future[None]] = set()
+        """What the pool has not ended yet: attempts, and the newest backup."""
         self._aside: dict[DueSession, datetime] = {}
         """Sessions that could not be compacted, with the time until which they are left alone."""
         self._changing = RLock()
         self._looking = RLock()
         self.is_stopping = False
-        self._backup: Future[None] | None = None
-        """The newest run of the backups."""
         self._away_until = datetime.min.replace(tzinfo=UTC)
         """When to try the database again while there is trouble."""
         self._told_wait: tuple[str, datetime] | None = None
@@ -112,13 +105,18 @@ class IdleWorker:
         self._pool = ThreadPoolExecutor(self.rules.concurrency, thread_name_prefix="cutbank idle")
 
     @property
-    def result(self) -> WorkerRun:
-        return WorkerRun(self.name, self.counts, self.trouble, len(self.running_attempts))
+    def has_succeeded(self) -> bool:
+        return not (self.counts["failed"] or self.counts["chores_failed"] or self.trouble)
 
     @property
-    def running_attempts(self) -> list[RunningAttempt]:
+    def running_attempts(self) -> list[IdleAttempt]:
         with self._changing:
             return list(self._running.values())
+
+    @property
+    def _is_busy(self) -> bool:
+        with self._changing:
+            return not all(work.done() for work in self._works)
 
     def clock(self) -> datetime:
         return self.store.events.clock()
@@ -130,19 +128,20 @@ class IdleWorker:
         looks again after a pause.
         """
         with self._looking:
+            before, was_busy = self.begun, self._is_busy
             try:
                 with translate_storage_errors(self.store.name):
                     self.next_look = self._look()
             except (StorageError, PersistenceError) as error:
                 self.next_look = self._handle_database_away(error)
             self.looks, self.looked_at = self.looks + 1, self.clock()
+            self.is_finished = not was_busy and self.begun == before
             return self.next_look
 
     def wait(self, timeout: float | None = None) -> bool:
         """Wait until nothing is running; return whether that is so."""
-        works = [one.work for one in self.running_attempts]
-        if self._backup is not None:
-            works.append(self._backup)
+        with self._changing:
+            works = tuple(self._works)
         ends_at = inf if timeout is None else monotonic() + timeout
         # Python handles a signal that arrives as a wait begins only when the wait ends, so no
         # single wait is long.
@@ -259,9 +258,8 @@ class IdleWorker:
         due_at = backups.find_next_time()
         if due_at is None or due_at > now:
             return due_at
-        with self._changing:
-            if not self.is_stopping and (self._backup is None or self._backup.done()):
-                self._backup = self._pool.submit(self._run_backup, backups, now)
+        if not self._is_busy:
+            self._submit(partial(self._run_backup, backups, now))
         return None
 
     def _run_backup(self, backups: Backups, now: datetime) -> None:
@@ -279,34 +277,46 @@ class IdleWorker:
                 next_at=made.next_at,
             )
 
-    def _begin_attempt(self, due: DueSession, now: datetime) -> None:
+    def _begin_attempt(self, due: DueSession, now: datetime) -> "Future[None] | None":
         with self._changing:
             if self.is_stopping or due.id in self._running:
-                return
-            cancellation = Cancellation()
-            attempt = IdleAttempt(self.store, self.due, due, self.rules, self.name)
-            work = self._pool.submit(self._run_attempt, attempt, now, cancellation)
-            self._running[due.id] = RunningAttempt(due, now, cancellation, work)
-            self.begun += 1
+                return None
+            attempt = IdleAttempt(self.store, self.due, due, self.rules, self.name, now)
+            self._running[due.id] = attempt
+            return self._submit(partial(self._run_attempt, attempt))
 
-    def _run_attempt(
-        self, attempt: IdleAttempt, began: datetime, cancellation: Cancellation
-    ) -> None:
+    def _submit(self, work: Callable[[], None]) -> "Future[None] | None":
+        """Run it in the pool, unless this worker stops; then look for more."""
+
+        def end(done: "Future[None]") -> None:
+            with self._changing:
+                self._works.discard(done)
+            self.on_free()
+
+        with self._changing:
+            if self.is_stopping:
+                return None
+            future = self._pool.submit(work)
+            self._works.add(future)
+            self.begun += 1
+        future.add_done_callback(end)
+        return future
+
+    def _run_attempt(self, attempt: IdleAttempt) -> None:
         due = attempt.due
         about: dict[str, Any] = {"session": due.key, "namespace": due.namespace}
         try:
             self.notify(NoticeKind.BEGAN, attempt=attempt.number, **about)
-            result = attempt.run(cancellation)
+            result = attempt.run()
             if result.pause is not None:
                 with self._changing:
                     self._aside[due] = self.clock() + result.pause
             if result.notice_kind is NoticeKind.DONE:
                 self._handle_recovery()
-                about["took_s"] = (self.clock() - began).total_seconds()
+                about["took_s"] = (self.clock() - attempt.began).total_seconds()
             self.notify(result.notice_kind, **about, **result.details)
             if result.error is not None:
                 self._handle_database_away(result.error)
         finally:
             with self._changing:
                 del self._running[due.id]
-            self.on_free()

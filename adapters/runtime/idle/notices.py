@@ -2,9 +2,10 @@
 
 import json
 import logging
+import re
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -75,39 +76,8 @@ NoticeListener = Callable[[WorkerNotice], None]
 """Called with every notice, in the worker's thread; an exception is logged and ignored."""
 
 
-@dataclass(frozen=True, slots=True)
-class WorkerRun:
-    worker: str
-    counts: dict[str, int]
-    """How often each result came."""
-    trouble: str | None
-    left_running: int
-
-    @property
-    def has_succeeded(self) -> bool:
-        return not (self.counts["failed"] or self.counts["chores_failed"] or self.trouble)
-
-
 LogFormat = Literal["text", "json"]
 
-NOTICE_TEXTS = {
-    NoticeKind.STARTED: "started",
-    NoticeKind.LOOKED: "{due} due, {running} running|; the next is due at {next_at}",
-    NoticeKind.WAITING: "begins nothing until {next_at}|: {reason}",
-    NoticeKind.BEGAN: "begins {session}, attempt {attempt}",
-    NoticeKind.DONE: "compacted {session}: {pre_tokens} -> {post_tokens} tokens"
-    "|, by {summarizer}|, for ${cost_usd}|, in {took_s} s",
-    NoticeKind.PASSED_OVER: "leaves {session} as it is|: {reason}",
-    NoticeKind.FAILED: "could not compact {session}|, attempt {attempt}|: {reason}"
-    "|; again at {next_at}",
-    NoticeKind.LOST: "did not use what was written for {session}|: {reason}",
-    NoticeKind.CHORE_DONE: "did the chore {chore}|, in {took_s} s|: {reason}",
-    NoticeKind.CHORE_FAILED: "could not do the chore {chore}|: {reason}|; again at {next_at}",
-    NoticeKind.DATABASE_AWAY: "the database cannot be used|: {reason}",
-    NoticeKind.DATABASE_BACK: "the database is back",
-    NoticeKind.STOPPING: "stopping; {running} running",
-    NoticeKind.STOPPED: "stopped; {running} still running",
-}
 _LEVELS = {
     NoticeKind.LOOKED: logging.DEBUG,
     NoticeKind.BEGAN: logging.DEBUG,
@@ -122,40 +92,26 @@ _LEVELS = {
 
 def log_notice(notice: WorkerNotice) -> None:
     level = _LEVELS.get(notice.about, logging.INFO)
-    logger.log(level, "%s", format_notice(notice), extra={"notice": notice})
+    logger.log(level, "%s", _format_notice(notice), extra={"notice": notice})
 
 
-def format_notice(notice: WorkerNotice) -> str:
-    """Return e.g. `compacted ours/talk: 36,000 -> 8,000 tokens, by extractive, in 0.4 s`."""
-    known = {
-        name: _format_value(value) for name, value in asdict(notice).items() if value is not None
-    }
-    if notice.namespace not in {None, "default"}:
-        known["session"] = f"{notice.namespace}/{notice.session}"
-    text = ""
-    for part in NOTICE_TEXTS[notice.about].split("|"):
-        with suppress(KeyError):  # a part with a missing value is left out
-            text += part.format_map(known)
-    return text
+def _format_notice(notice: WorkerNotice) -> str:
+    """Return e.g. `done session=talk pre_tokens=36000 post_tokens=8000 took_s=0.4`."""
+    told = notice.to_json()
+    words = {name: told[name] for name in told if name not in {"about", "worker", "at"}}
+    return " ".join([notice.about, *(f"{name}={_quote(word)}" for name, word in words.items())])
 
 
-def _format_value(value: object) -> str:
-    match value:
-        case datetime():
-            return _format_time(value)
-        case float():
-            return f"{value:,.4g}"
-        case int():
-            return f"{value:,}"
-        case _:
-            return str(value)
+def _quote(word: object) -> str:
+    text = str(word)
+    return json.dumps(text, ensure_ascii=False) if re.search(r'[\s"=]', text) else text
 
 
 @contextmanager
 def log_to_stderr(form: LogFormat, level: int) -> Iterator[None]:
     """Write this process's log to standard error; from other libraries only warnings."""
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(_JsonFormatter() if form == "json" else _LineFormatter())
+    handler.setFormatter(_NoticeFormatter(form))
     ours, before = logging.getLogger("cutbank"), logging.getLogger("cutbank").level
     logging.getLogger().addHandler(handler)
     ours.setLevel(level)
@@ -166,31 +122,22 @@ def log_to_stderr(form: LogFormat, level: int) -> Iterator[None]:
         ours.setLevel(before)
 
 
-class _LineFormatter(logging.Formatter):
-    """Formats `2026-01-01T09:30:00Z WARNING host:42 could not compact ...`."""
+class _NoticeFormatter(logging.Formatter):
+    """Formats `2026-01-01T09:30:00Z WARNING host:42 failed ...`, or the same as JSON."""
+
+    def __init__(self, form: LogFormat) -> None:
+        super().__init__()
+        self._is_json = form == "json"
 
     def format(self, record: logging.LogRecord) -> str:
         notice: WorkerNotice | None = getattr(record, "notice", None)
         at = notice.at if notice else datetime.fromtimestamp(record.created, UTC)
-        who = notice.worker if notice else record.name
         message = " ".join(record.getMessage().split())
-        line = f"{_format_time(at)} {record.levelname} {who} {message}"
-        return f"{line}\n{self.formatException(record.exc_info)}" if record.exc_info else line
-
-
-class _JsonFormatter(logging.Formatter):
-    """Formats a notice as JSON with its level and text; other records with their message."""
-
-    def format(self, record: logging.LogRecord) -> str:
-        notice: WorkerNotice | None = getattr(record, "notice", None)
-        said = {"level": record.levelname.lower(), "message": record.getMessage()}
-        if notice is not None:
-            return json.dumps({**notice.to_json(), **said})
-        at = datetime.fromtimestamp(record.created, UTC).isoformat()
-        if record.exc_info:
-            said["traceback"] = self.formatException(record.exc_info)
-        return json.dumps({"at": at, "logger": record.name, **said})
-
-
-def _format_time(at: datetime) -> str:
-    return at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        trace = self.formatException(record.exc_info) if record.exc_info else ""
+        if self._is_json:
+            told = notice.to_json() if notice else {"at": at.isoformat(), "logger": record.name}
+            told |= {"level": record.levelname.lower(), "message": message}
+            return json.dumps(told | ({"traceback": trace} if trace else {}))
+        moment = at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        who = notice.worker if notice else record.name
+        return f"{moment} {record.levelname} {who} {message}" + (f"\n{trace}" if trace else "")

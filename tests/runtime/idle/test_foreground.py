@@ -144,7 +144,7 @@ def test_the_health_file_says_what_the_worker_does_and_what_trouble_there_is(
         monkeypatch.setattr(Health, "beat", beat_and_read)
         monkeypatch.setattr(idle_worker, "MAX_LOOK_INTERVAL", timedelta(seconds=1))
         monkeypatch.setattr(store.read_models, "catch_up", fails)
-        ended = foreground.run_until_stopped(store, health=file)
+        ended = foreground.run_worker(store, health=file)
 
     assert (ended.counts["done"], ended.trouble, ended.has_succeeded) == (2, None, True)
     assert "the disk is full" in {said.get("trouble") for said in read}

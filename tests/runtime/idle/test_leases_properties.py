@@ -114,10 +114,8 @@ class Leases:
         at_work = {one.due.id for one in worker.running_attempts}
         if found := [due for due in self.found[number] if due.id not in at_work]:
             known, due = len(self.gates), found[which % len(found)]
-            worker._begin_attempt(due, self.clock.now)
-            for one in worker.running_attempts:
-                if one.due.id == due.id:
-                    self._until_it_waits(number, one.work, known)
+            if work := worker._begin_attempt(due, self.clock.now):
+                self._until_it_waits(number, work, known)
 
     def a_summary_is_done(self, which: int) -> None:
         if self.writing:

@@ -7,8 +7,9 @@ from itertools import pairwise
 import pytest
 from resting import RULES, Idle, look, recorded, request_by_another, talk
 
+from cutbank import get_idle_status
 from cutbank.adapters.runtime.compaction.summary_chain import SummaryChain
-from cutbank.adapters.runtime.idle.idle_status import IdleStatus, read_idle_status
+from cutbank.adapters.runtime.idle.idle_status import IdleStatus
 from cutbank.adapters.runtime.idle.notices import NoticeKind
 from cutbank.domain.compaction_events import CompactionFailed, CompactionRequested
 from cutbank.domain.policies.reserve_headroom import ReserveHeadroom
@@ -17,8 +18,7 @@ REST = RULES.idle_time_s
 
 
 def status(idle: Idle) -> IdleStatus:
-    idle.store.read_models.catch_up(search=False)
-    return read_idle_status(idle.store.read_models, RULES, idle.clock.now, 10, [])
+    return get_idle_status(idle.store, RULES)
 
 
 def test_what_is_due_waits_longest_first_and_what_rests_is_next(idle: Idle) -> None:

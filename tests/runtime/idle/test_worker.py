@@ -143,7 +143,9 @@ def test_a_cache_that_no_provider_keeps_so_long_is_not_reckoned_as_broken(
     idle.pass_time(rest)
     due = idle.find_due(worker)
 
-    order = IdleAttempt(idle.store, worker.due, due, worker.rules, worker.name).make_request()
+    order = IdleAttempt(
+        idle.store, worker.due, due, worker.rules, worker.name, idle.clock.now
+    ).make_request()
 
     seen = idle.session.log.compactor().take_snapshot(order)
     assert order.cache_is_cold == is_cold
