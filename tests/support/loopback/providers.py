@@ -23,7 +23,11 @@ class Provider:
 
 DIALECTS = (
     Provider("anthropic", "anthropic:claude-haiku-4-5", variables={"ANTHROPIC_API_KEY": KEY}),
-    Provider("openai-chat", "openai-chat:gpt-5-mini", "/v1", {"OPENAI_API_KEY": KEY}),
+    *(
+        Provider(name, f"{name}:gpt-5-mini", "/v1", {"OPENAI_API_KEY": KEY})
+        for name in ("openai-chat", "openai-responses")
+    ),
+    Provider("google", "google:gemini-2.5-flash", variables={"GOOGLE_API_KEY": KEY}),
     Provider(
         "bedrock",
         "bedrock:us.anthropic.claude-haiku-4-5-20251001-v1:0",

@@ -25,11 +25,15 @@ from .answers import (
 )
 from .anthropic_messages import AnthropicMessages
 from .bedrock_converse import BedrockConverse
+from .google_generate import GoogleGenerate
 from .openai_chat import OpenAIChat
+from .openai_responses import OpenAIResponses
 
 WIRES: tuple[Wire, ...] = (
     AnthropicMessages(),
+    GoogleGenerate(),
     OpenAIChat(),
+    OpenAIResponses(),
     BedrockConverse(),
 )
 PATIENCE_S = 60.0
