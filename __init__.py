@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from .adapters.runtime.compaction.options import CompactionOptions as CompactionOptions
     from .adapters.runtime.compaction.options import LoopOptions as LoopOptions
     from .adapters.runtime.compaction.outcome import CompactionOutcome as CompactionOutcome
-    from .adapters.runtime.exporting.exporter import export as export
+    from .adapters.runtime.exporter import export as export
     from .adapters.runtime.idle.idle_scheduler import IdleScheduler as IdleScheduler
     from .adapters.runtime.idle.idle_scheduler import start_scheduler as start_scheduler
     from .adapters.runtime.idle.idle_status import get_idle_status as get_idle_status
@@ -134,7 +134,7 @@ _NAMES = {
     "adapters.runtime.compaction.background": "Cancellation",
     "adapters.runtime.compaction.options": "CompactionOptions LoopOptions",
     "adapters.runtime.compaction.outcome": "CompactionOutcome",
-    "adapters.runtime.exporting.exporter": "export",
+    "adapters.runtime.exporter": "export",
     "adapters.runtime.idle.idle_scheduler": "IdleScheduler start_scheduler",
     "adapters.runtime.idle.idle_status": "get_idle_status",
     "adapters.runtime.importing.importer": "import_transcripts",

@@ -4,7 +4,7 @@ from functools import partial
 
 from cutbank import CompactionOptions, SessionStore, StoredSession
 from cutbank.adapters.interfaces.commands.demo import write_sample
-from cutbank.adapters.runtime.importing.importer import import_path
+from cutbank.adapters.runtime.importing.importer import import_files, list_wanted_files
 from cutbank.adapters.runtime.sessions.session_store import open_store
 from cutbank.domain.compaction_events import Digest
 from cutbank.domain.digest import build_digest
@@ -41,7 +41,7 @@ def sample(options: Options, store: SessionStore) -> StoredSession:
     """The session that cutbank ships."""
     path = options.folder / "sample.jsonl"
     write_sample(path)
-    for report in import_path(store, path):
+    for report in import_files(store, list_wanted_files(path)):
         assert report.complete, report
     (session,) = store.sessions()
     return session

@@ -8,7 +8,7 @@ from statistics import median, quantiles
 
 from cutbank import SessionStore
 from cutbank.adapters.interfaces.commands.demo import write_sample
-from cutbank.adapters.runtime.importing.importer import import_path
+from cutbank.adapters.runtime.importing.importer import import_files, list_wanted_files
 from cutbank.adapters.runtime.sessions.session_store import open_store
 from cutbank.adapters.storage.view_reader import ViewReader
 from cutbank.domain.compaction import RECORDED_LINEAGE
@@ -33,7 +33,7 @@ def counting(options: Options) -> Found:
         write_sample(source / "sample.jsonl")
         yield "counting: CUTBANK_SESSIONS names no folder of transcripts; one is generated"
     with open_store(options.folder / "counting.db", synchronous="NORMAL") as store:
-        blocks = sum(report.added for report in import_path(store, source))
+        blocks = sum(report.added for report in import_files(store, list_wanted_files(source)))
         yield f"counting: {blocks:,} blocks imported"
         yield from _foreseen(store)
         yield from _costs(store, options)

@@ -12,7 +12,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from cutbank.adapters.interfaces.commands.demo import write_sample
-from cutbank.adapters.runtime.importing.importer import import_path
+from cutbank.adapters.runtime.importing.importer import import_files, list_wanted_files
 from cutbank.adapters.runtime.sessions.session_store import open_store
 
 from .figure import Figure, Found, Options, named
@@ -64,7 +64,8 @@ def imported(folder: Path, compress: bool, *, jobs: int = 1) -> tuple[float, flo
     with TemporaryDirectory(dir=folder.parent) as made:
         with open_store(Path(made, "new.db"), compress=compress) as store:
             reports = list[Any]()
-            taken = elapsed(lambda: reports.extend(import_path(store, folder, jobs=jobs)))
+            files = list_wanted_files(folder)
+            taken = elapsed(lambda: reports.extend(import_files(store, files, jobs=jobs)))
         for report in reports:
             assert report.complete, report
             assert report.added, report

@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 from every_policy import every_name, fitted
 from provider_rules import check_anthropic, check_openai_chat
+from transcripts import import_path
 
 import cutbank
 from cutbank import HistoryView, NothingToCompactError, verify
-from cutbank.adapters.runtime.importing.importer import import_path
 from cutbank.projections.rendering.catalog import render_view
 
 LARGEST = 1_600_000

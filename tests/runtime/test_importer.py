@@ -9,12 +9,11 @@ import pytest
 from claude_code_talk import SESSION, Talk, text
 from opened_stores import store_of
 from provider_rules import check_anthropic, check_openai_chat, check_openai_responses
-from transcripts import import_file
+from transcripts import import_file, import_path
 
 import cutbank
 from cutbank import HistoryView, Ranges, SessionStore, StoredSession, ToolResult, export, verify
 from cutbank.adapters.runtime.importing.import_batch import ImportBatch, ImportTarget
-from cutbank.adapters.runtime.importing.importer import import_path
 from cutbank.adapters.transcripts.formats.steps import Append, SessionStart
 from cutbank.domain.errors import ImportFileError, NothingToCompactError
 from cutbank.domain.session_events import ModelCalled

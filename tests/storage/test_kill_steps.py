@@ -11,11 +11,11 @@ from faulty import closing
 from kill_steps import ANY, COMMITTED
 from processes import Processes
 from read_model_rows import rows_of
+from transcripts import import_path
 
 import cutbank
 from cutbank import Block, CompactionOptions, verify
 from cutbank.adapters.interfaces.commands.demo import write_sample
-from cutbank.adapters.runtime.importing.importer import import_path
 from cutbank.adapters.storage.read_models.read_models import ReadModels
 from cutbank.adapters.storage.sqlite import sqlite_schema
 

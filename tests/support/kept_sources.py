@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from cutbank import SessionStore, StoredSession
-from cutbank.adapters.runtime.exporting.exporter import make_outgoing
+from cutbank.adapters.runtime.exporter import make_outgoing
 from cutbank.adapters.storage.event_log.source_segments import (
     decompress_segment,
     list_digests,

@@ -7,9 +7,10 @@ from io import BytesIO
 from pathlib import Path
 from typing import Any, get_args
 
+from transcripts import import_path
+
 import cutbank
 from cutbank import SessionStore, export, verify
-from cutbank.adapters.runtime.importing.importer import import_path
 from cutbank.adapters.transcripts.formats.catalog import FORMATS, recognize_format
 from cutbank.adapters.transcripts.formats.format import Format
 from cutbank.adapters.transcripts.formats.json_lines import MAX_LINE_BYTES

@@ -5,10 +5,10 @@ from typing import Any
 
 from agent_talk import talk
 from databases import asked
+from transcripts import import_path
 
 from cutbank import Block, CompactionOptions, FileReport, Parent, SessionStore, ToolCall, ToolResult
 from cutbank.adapters.runtime.archive.archives import write_archive
-from cutbank.adapters.runtime.importing.importer import import_path
 from cutbank.domain.blocks import BlockKind, Media
 from cutbank.domain.policies.reserve_headroom import ReserveHeadroom
 

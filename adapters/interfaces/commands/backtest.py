@@ -194,14 +194,15 @@ def import_temporarily(
 
     Raises ImportFileError if there is nothing to import, BacktestError if no session was imported.
     """
-    from ...runtime.importing.importer import import_path  # noqa: PLC0415 - all formats come along
+    from ...runtime.importing import importer  # noqa: PLC0415 - all formats come along
 
     with TemporaryDirectory(prefix="cutbank-backtest-") as folder:
         address = str(Path(folder, "transcripts.db"))
         with open_store(
             address, synchronous="NORMAL", settings=settings, clock=lambda: EPOCH
         ) as store:
-            reports = list(import_path(store, path, progress=progress))
+            files = importer.list_wanted_files(path)
+            reports = list(importer.import_files(store, files, progress=progress))
             if not store.sessions():
                 wrong = next((error for one in reports for error in one.errors), "no transcripts")
                 raise BacktestError(f"{path} holds no session: {wrong}")

@@ -20,7 +20,8 @@ from ....domain.token_estimate import compute_kind_shares, estimate_block
 from ....projections.history_view import HistoryView
 from ...analysis.verifier import verify
 from ...runtime.compaction.outcome import CompactionOutcome
-from ...runtime.importing.importer import import_path
+from ...runtime.importing.importer import import_files, list_wanted_files
+from ...runtime.importing.transcript_import import ImportOptions
 from ...runtime.sessions.session_store import SessionStore
 from ...runtime.sessions.stored_session import StoredSession
 from ..command_line.printing import (
@@ -62,7 +63,8 @@ def demo(
     assert path is not None, "it is named, or was written"
     with open_call_store(call, creates=True) as store:
         with show_progress("importing") as progress:
-            reports = list(import_path(store, path, namespace=call.namespace, progress=progress))
+            files, options = list_wanted_files(path), ImportOptions(call.namespace)
+            reports = list(import_files(store, files, options, progress=progress))
         names = list(dict.fromkeys(name for report in reports for name in report.sessions))
         sessions = [store.session(name, namespace=call.namespace, create=False) for name in names]
         compacted, reasons = _compact_largest(sessions)

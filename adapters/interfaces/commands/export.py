@@ -10,7 +10,7 @@ from typing import Any
 from ....domain.compaction import MAIN_LINEAGE
 from ....domain.errors import ExportError
 from ...runtime.archive.archives import write_archive
-from ...runtime.exporting.exporter import export as export_session
+from ...runtime.exporter import export as export_session
 from ...runtime.sessions.session_store import SessionStore
 from ...runtime.sessions.stored_session import StoredSession
 from ...transcripts.formats.catalog import ARCHIVE_FORMAT, FORMATS

@@ -21,11 +21,12 @@ from ....domain.errors import ImportFileError, InvalidSettingError, NegativeAnsw
 from ...runtime.following.live_file import FileNews
 from ...runtime.following.transcript_follower import TranscriptFollower
 from ...runtime.importing.file_import import UNCHANGED, WantedFile
-from ...runtime.importing.importer import import_files, list_wanted_files
-from ...runtime.importing.transcript_discovery import (
+from ...runtime.importing.importer import (
     FoundTranscripts,
     find_installed_transcripts,
+    import_files,
     list_hints,
+    list_wanted_files,
 )
 from ...runtime.importing.transcript_import import ImportOptions
 from ...transcripts.reports import FileReport

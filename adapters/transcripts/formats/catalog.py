@@ -10,6 +10,8 @@ from . import (
     claude_code,
     codex,
     copilot_cli,
+    gemini_cli,
+    gemini_history,
     mini_swe_agent,
     opencode,
     openhands,
@@ -17,7 +19,6 @@ from . import (
     swe_agent,
 )
 from .format import Format
-from .gemini import gemini_cli, gemini_history
 from .messages import anthropic, openai_chat, openai_responses
 from .source import TranscriptSource
 

@@ -3,6 +3,9 @@
 from typing import Any, TypeVar
 from uuid import UUID
 
+from ....domain.event import MAX_COUNT
+from ....domain.session_events import Usage
+
 JsonDict = dict[str, Any]
 _T = TypeVar("_T")
 
@@ -43,6 +46,25 @@ def require_field(owner: JsonDict, field: str, kind: type[_T], within: str = "")
 def get_field(owner: JsonDict, field: str, kind: type[_T], within: str = "") -> _T | None:
     """Return a field that may be missing or null."""
     return None if owner.get(field) is None else require_field(owner, field, kind, within)
+
+
+def read_usage(owner: JsonDict, within: str, *, is_total: bool = False, **fields: str) -> Usage:
+    """Return the usage of a call from a report's fields, by the names that they have there.
+
+    With `is_total`, its input tokens are all tokens of the prompt, with those of the cache.
+    """
+    counts = {ours: get_field(owner, theirs, int, within) for ours, theirs in fields.items()}
+    if is_total and (prompt := counts["input"]) is not None:
+        cached = (counts["cache_read"] or 0) + (counts.get("cache_write") or 0)
+        counts["input"] = max(0, prompt - cached)
+    return Usage(**counts)
+
+
+def as_number(value: Any) -> float | None:
+    """Return a number that can be stored; None for any other value."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    return float(value) if 0 <= value <= MAX_COUNT else None
 
 
 def find_text(owner: Any, *names: str) -> str | None:

@@ -43,16 +43,26 @@ class Format:
     """Where the agent keeps its transcripts, as glob patterns: `~/.agent/sessions`."""
 
 
-def make_line_read(
+def make_line_format(
+    name: str,
+    description: str,
+    recognizes: Callable[[TranscriptSource], bool],
     begin_reading: Callable[[TranscriptSource], LineReader],
-) -> Callable[[TranscriptSource], Iterator[ImportStep]]:
+    write: Callable[[OutgoingSession], Iterator[bytes]] | None = None,
+    *,
+    home_patterns: tuple[str, ...],
+) -> Format:
+    """Return the format of files of lines, each with an entry."""
+
     def read(source: TranscriptSource) -> Iterator[ImportStep]:
         reader = begin_reading(source)
         for line in source.read_lines(source.keep):
             yield from reader.read(line)
         yield from reader.close(final=True)
 
-    return read
+    return Format(
+        name, description, recognizes, read, begin_reading, write, home_patterns=home_patterns
+    )
 
 
 def make_document_format(

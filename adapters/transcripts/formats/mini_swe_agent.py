@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from ....domain.blocks import BlockKind
-from .chat_content import ChatReader, add_thoughts, make_trajectory_key, read_contents
 from .entry_steps import EntrySteps
-from .fields import JsonDict, find_text, get_field, require_name
+from .fields import JsonDict, as_number, find_text, get_field, require_name
 from .format import make_document_format
 from .json_lines import SourceLine
-from .openhands.call_usage import as_number, read_openhands_usage
+from .openhands.conversation import read_openhands_usage
 from .steps import ImportStep, ReportedCall, SessionStart
+from .swe_agent import ChatReader, add_thoughts, make_trajectory_key, read_contents
 
 FORMAT_NAME = "mini-swe-agent"
 _FENCED_COMMAND = re.compile(

@@ -14,10 +14,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from story_of_archives import archived, everything, restored, tell
+from transcripts import import_path
 
 import cutbank
 from cutbank import Block, SessionStore
-from cutbank.adapters.runtime.importing.importer import import_path
 from cutbank.adapters.storage.event_log.event_mapper import (
     ZstdCompressor,
     compute_keyed_hash,

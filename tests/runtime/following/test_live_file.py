@@ -12,13 +12,12 @@ from claude_code_talk import SESSION, Talk, text
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from kept_sources import kept_bytes
-from transcripts import name_of, samples
+from transcripts import import_path, name_of, samples
 
 import cutbank
 from cutbank import SessionStore, verify
-from cutbank.adapters.runtime.exporting.exporter import make_outgoing
+from cutbank.adapters.runtime.exporter import make_outgoing
 from cutbank.adapters.runtime.following.live_file import FileNews, LiveFile
-from cutbank.adapters.runtime.importing.importer import import_path
 from cutbank.adapters.transcripts.formats.catalog import recognize_format
 from cutbank.adapters.transcripts.formats.outgoing import (
     OutgoingBlock,

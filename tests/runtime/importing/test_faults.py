@@ -8,12 +8,11 @@ from pathlib import Path
 import pytest
 from claude_code_talk import SESSION, Talk
 from opened_stores import store_of
-from transcripts import import_file
+from transcripts import import_file, import_path
 
 import cutbank
 from cutbank import Block, FileReport, SessionStore, StoredSession, Usage, verify
 from cutbank.adapters.runtime.importing import transcript_import
-from cutbank.adapters.runtime.importing.importer import import_path
 
 from .conftest import talk_of, write
 

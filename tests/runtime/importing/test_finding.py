@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from cutbank.adapters.runtime.importing.transcript_discovery import (
+from cutbank.adapters.runtime.importing.importer import (
     FOLDER_VARIABLES,
     find_home_patterns,
     find_installed_transcripts,

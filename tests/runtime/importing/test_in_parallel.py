@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 from claude_code_talk import Talk, text
+from transcripts import import_path
 
 import cutbank
 from cutbank import FileReport, Parent, SessionStore, StorageError, verify
 from cutbank.adapters.runtime.importing import import_pool, importer
-from cutbank.adapters.runtime.importing.importer import import_path
 
 from .conftest import talk_of, write
 

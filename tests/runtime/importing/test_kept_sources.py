@@ -10,12 +10,11 @@ import pytest
 from claude_code_talk import SESSION, Talk, text
 from codex_written import CutAt
 from kept_sources import kept_bytes, kept_segments
-from transcripts import import_file, samples
+from transcripts import import_file, import_path, samples
 
 import cutbank
 from cutbank import Block, ExportError, SessionStore, StoredSession, export, verify
 from cutbank.adapters.runtime.archive.archives import import_database, write_archive
-from cutbank.adapters.runtime.importing.importer import import_path
 from cutbank.adapters.storage.event_log import source_segments
 from cutbank.adapters.transcripts.reports import FileReport
 

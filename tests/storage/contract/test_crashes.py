@@ -12,10 +12,10 @@ import victims
 from acknowledged import Acknowledged
 from claude_code_talk import Talk, text
 from processes import Processes
+from transcripts import import_path
 
 import cutbank
 from cutbank import Block, SessionStore, verify
-from cutbank.adapters.runtime.importing.importer import import_path
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="kills processes as POSIX does")
 

@@ -12,13 +12,12 @@ import pytest
 from heard import Heard, heard
 from opened_stores import store_of
 from told_elsewhere import PNG, talk
-from transcripts import name_of, real, samples
+from transcripts import import_path, name_of, real, samples
 
 import cutbank
 from cutbank import Block, CompactionOptions, SessionStore, StoredSession, ToolCall, ToolResult
 from cutbank.adapters.analysis.verifier import verify
-from cutbank.adapters.runtime.exporting.exporter import export, make_outgoing
-from cutbank.adapters.runtime.importing.importer import import_path
+from cutbank.adapters.runtime.exporter import export, make_outgoing
 from cutbank.adapters.transcripts.formats.catalog import FORMATS, recognize_format
 from cutbank.adapters.transcripts.formats.outgoing import OutgoingCall
 from cutbank.adapters.transcripts.formats.source import TranscriptSource

@@ -6,9 +6,9 @@ import pytest
 from claude_code_talk import SESSION, Entry, Talk, Tell, reading_of, text
 from hypothesis import given
 from hypothesis import strategies as st
+from transcripts import import_path
 
 from cutbank import SessionStore, ToolResult, verify
-from cutbank.adapters.runtime.importing.importer import import_path
 from cutbank.adapters.transcripts.formats.claude_code.compactions import CLEARED_RESULT_TEXT
 from cutbank.adapters.transcripts.formats.steps import Rewind, SessionStart, SourceProblem
 

@@ -8,9 +8,9 @@ from uuid import UUID
 
 import pytest
 from told_elsewhere import said
+from transcripts import import_path
 
 from cutbank import Block, CompactionOptions, SessionStore, ToolCall, ToolResult, export
-from cutbank.adapters.runtime.importing.importer import import_path
 from cutbank.adapters.runtime.sessions.stored_session import StoredSession
 from cutbank.domain.blocks import BlockKind, Media, Native, NativePart, Text
 from cutbank.domain.session_events import Parent, Usage

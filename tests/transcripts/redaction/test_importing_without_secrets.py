@@ -9,12 +9,11 @@ from pathlib import Path
 import pytest
 from claude_code_talk import Talk
 from planted import SECRETS, in_words, plant_in_lines, planted, sought
-from transcripts import samples
+from transcripts import import_path, samples
 
 import cutbank
 from cutbank.adapters.analysis.verifier import verify
 from cutbank.adapters.interfaces.command_line.cli import main
-from cutbank.adapters.runtime.importing.importer import import_path
 from cutbank.adapters.storage.event_log.event_mapper import ZstdCompressor
 
 ZSTANDARD = b"\x28\xb5\x2f\xfd"

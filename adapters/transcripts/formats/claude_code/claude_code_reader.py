@@ -10,10 +10,15 @@ from ..json_lines import SourceLine
 from ..source import TranscriptSource
 from ..steps import EntryEnd, ImportStep, RequestParameters, SourceProblem
 from ..summary_mark import find_marked_summary
-from .attachments import read_attachment
 from .claude_entry import ClaudeEntry, WaitingLines
 from .compactions import SHORTENING_READERS, keep_after_summary, read_boundary
-from .content import IndexedBlocks, UnknownItemError, read_assistant_item, read_user_item
+from .content import (
+    IndexedBlocks,
+    UnknownItemError,
+    read_assistant_item,
+    read_attachment,
+    read_user_item,
+)
 from .conversations import ConversationMap
 from .entries import (
     KEPT_ENTRY_TYPES,

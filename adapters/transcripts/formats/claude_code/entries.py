@@ -5,7 +5,7 @@ from typing import Any
 
 from .....domain.blocks import BlockKind
 from .....domain.session_events import Usage
-from ..fields import JsonDict, get_field, require_field
+from ..fields import JsonDict, get_field, read_usage, require_field
 from ..steps import ReportedCall, RequestParameters
 
 FORMAT_NAME = "claude-code"
@@ -75,19 +75,18 @@ def read_claude_usage(message: JsonDict) -> Usage | None:
     usage = get_field(message, "usage", dict, "message.")
     if usage is None:
         return None
-    counts = {
-        ours: get_field(usage, theirs, int, "message.usage.")
-        for ours, theirs in (
-            ("input", "input_tokens"),
-            ("cache_read", "cache_read_input_tokens"),
-            ("cache_write", "cache_creation_input_tokens"),
-            ("output", "output_tokens"),
-        )
-    }
+    found = read_usage(
+        usage,
+        "message.usage.",
+        input="input_tokens",
+        cache_read="cache_read_input_tokens",
+        cache_write="cache_creation_input_tokens",
+        output="output_tokens",
+    )
     match usage.get("cache_creation"):
         case {"ephemeral_1h_input_tokens": int(written)} if written > 0:
-            counts["cache_write_1h"] = written
-    return Usage(**counts)
+            return found.model_copy(update={"cache_write_1h": written})
+    return found
 
 
 @dataclass(slots=True)

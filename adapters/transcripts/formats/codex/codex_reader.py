@@ -47,10 +47,6 @@ _MAIN_LINE_TYPES = {"session_meta", "response_item", "event_msg", "turn_context"
 _LINE_TYPES = _MAIN_LINE_TYPES | {"inter_agent_communication", "token_usage_record"}
 
 
-def begin_reading(source: TranscriptSource) -> "CodexTranscriptReader":
-    return CodexTranscriptReader(source)
-
-
 def recognizes(source: TranscriptSource) -> bool:
     return any(_is_entry(value) for value in source.first_values)
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from .....domain.session_events import Usage
-from ..fields import JsonDict, find_text, get_field, is_uuid
+from ..fields import JsonDict, find_text, get_field, is_uuid, read_usage
 from ..source import TranscriptSource
 from ..steps import ReportedCall, SessionStart
 
@@ -147,18 +147,15 @@ class UsageTracker:
         return ReportedCall(f"{key}:call", fields, first_answer_id=before)
 
 
-_USAGE_FIELDS = (
-    *("input_tokens", "cached_input_tokens", "cache_write_input_tokens"),
-    *("output_tokens", "reasoning_output_tokens"),
-)
-
-
 def _parse_usage(usage: JsonDict, within: str) -> Usage:
     """Parse the provider's report; Codex's input tokens are all tokens of the prompt."""
-    read, cached, written, output, reasoning = [
-        get_field(usage, field, int, within) for field in _USAGE_FIELDS
-    ]
-    uncached = None if read is None else max(0, read - (cached or 0) - (written or 0))
-    return Usage(
-        input=uncached, cache_read=cached, cache_write=written, output=output, reasoning=reasoning
+    return read_usage(
+        usage,
+        within,
+        is_total=True,
+        input="input_tokens",
+        cache_read="cached_input_tokens",
+        cache_write="cache_write_input_tokens",
+        output="output_tokens",
+        reasoning="reasoning_output_tokens",
     )

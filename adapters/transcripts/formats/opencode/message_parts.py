@@ -4,7 +4,6 @@ import json
 from dataclasses import dataclass, field
 
 from .....domain.blocks import Block, BlockKind, Media, Native, Text, ToolCall, ToolResult
-from .....domain.event import MAX_COUNT
 from .....domain.session_events import Usage
 from ..content import media_kind_of, require_base64, split_data_url
 from ..entry_steps import EntrySteps
@@ -126,13 +125,3 @@ def read_opencode_usage(owner: JsonDict) -> Usage | None:
         output=None if output is None else output + (reasoning or 0),
         reasoning=reasoning,
     )
-
-
-def read_cost(owner: JsonDict) -> float | None:
-    match owner.get("cost"):
-        case bool():
-            return None
-        case int(cost) | float(cost) if 0 <= cost <= MAX_COUNT:
-            return float(cost)
-        case _:
-            return None

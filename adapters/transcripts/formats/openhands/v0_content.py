@@ -4,7 +4,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from .....domain.blocks import BlockKind, ToolCall
-from ..chat_content import add_thoughts
 from ..content import ContentPart, read_image_addresses
 from ..entry_steps import EntrySteps
 from ..fields import (
@@ -15,6 +14,7 @@ from ..fields import (
     require_field,
     require_object,
 )
+from ..swe_agent import add_thoughts
 
 METADATA_FIELD = "tool_call_metadata"
 _NON_ARGUMENTS = ("thought", "confirmation_state", "security_risk", "blocking", "hidden")

@@ -10,8 +10,7 @@ from ..json_lines import SourceLine
 from ..source import TranscriptSource
 from ..steps import ImportStep, ReportedCall, RequestParameters, SessionStart
 from . import v0_content
-from .call_usage import RunningMetrics
-from .event_reader import EventReader
+from .conversation import EventReader, RunningMetrics
 from .v0_content import METADATA_FIELD
 
 FORMAT_NAME = "openhands-v0"

@@ -34,8 +34,7 @@ from ..steps import (
     SessionStart,
     SourceProblem,
 )
-from .call_usage import read_response_usage
-from .event_reader import EventReader
+from .conversation import EventReader, read_response_usage
 
 FORMAT_NAME = "openhands-v1"
 _STATE_FILE_NAMES = ("base_state.json", "meta.json")

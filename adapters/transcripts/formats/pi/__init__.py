@@ -2,20 +2,16 @@
 
 from functools import partial
 
-from ..format import Format, make_line_read
+from ..format import Format, make_line_format
 from .pi_reader import OH_MY_PI, PI, begin_reading, is_from_pi
 from .pi_writer import write
 
 
 def _make_format(name: str, home: str) -> Format:
-    return Format(
-        name=name,
-        description=f"sessions of {name}",
-        recognizes=partial(is_from_pi, name),
-        read=make_line_read(partial(begin_reading, name)),
-        begin_reading=partial(begin_reading, name),
-        write=partial(write, name),
-        home_patterns=(home,),
+    recognizes, begin = partial(is_from_pi, name), partial(begin_reading, name)
+    description = f"sessions of {name}"
+    return make_line_format(
+        name, description, recognizes, begin, partial(write, name), home_patterns=(home,)
     )
 
 

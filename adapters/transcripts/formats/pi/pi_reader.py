@@ -20,13 +20,13 @@ from .branch_tree import BranchNode, BranchTree, SessionBranch, read_compaction_
 from .entries import (
     PI_TITLE_FIELDS,
     RAW_ENTRY_TYPES,
+    EntryContent,
     digest_message,
     is_valid_id,
     read_call_fields,
     read_model_change,
     read_system_prompt,
 )
-from .entry_content import EntryContent
 
 _ROLES = frozenset(
     {

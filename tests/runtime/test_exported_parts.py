@@ -3,7 +3,7 @@
 from codex_written import CutAt
 
 from cutbank import Block, SessionStore, StoredSession, ToolCall, ToolResult
-from cutbank.adapters.runtime.exporting.exporter import make_outgoing
+from cutbank.adapters.runtime.exporter import make_outgoing
 from cutbank.adapters.transcripts.formats.outgoing import (
     OutgoingBlock,
     OutgoingCall,

@@ -8,13 +8,13 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import BinaryIO, cast
 
-from ....domain.blocks import AnyBlock, Block, BlockKind, ToolResult
-from ....domain.compaction import MAIN_LINEAGE, RECORDED_LINEAGE
-from ....domain.compaction_events import BoundaryActivated, CompactionReverted
-from ....domain.errors import ExportError
-from ....domain.event import Event
-from ....domain.ranges import Ranges
-from ....domain.session_events import (
+from ...domain.blocks import AnyBlock, Block, BlockKind, ToolResult
+from ...domain.compaction import MAIN_LINEAGE, RECORDED_LINEAGE
+from ...domain.compaction_events import BoundaryActivated, CompactionReverted
+from ...domain.errors import ExportError
+from ...domain.event import Event
+from ...domain.ranges import Ranges
+from ...domain.session_events import (
     BlockAppended,
     BlocksRetracted,
     ModelCalled,
@@ -25,16 +25,16 @@ from ....domain.session_events import (
     ToolReturned,
     ToolsSet,
 )
-from ....projections.history_view import HistoryView
-from ...storage.event_log.chain import Chain
-from ...storage.event_log.event_store import EventStore
-from ...storage.event_log.source_segments import list_digests, read_segments
-from ...storage.event_log.storage_errors import translate_storage_errors
-from ...storage.private_files import make_folder, open_new, open_new_path
-from ...storage.view_reader import ViewReader
-from ...transcripts.formats.catalog import ARCHIVE_FORMAT, FORMATS
-from ...transcripts.formats.format import Format
-from ...transcripts.formats.outgoing import (
+from ...projections.history_view import HistoryView
+from ..storage.event_log.chain import Chain
+from ..storage.event_log.event_store import EventStore
+from ..storage.event_log.source_segments import list_digests, read_segments
+from ..storage.event_log.storage_errors import translate_storage_errors
+from ..storage.private_files import make_folder, open_new, open_new_path
+from ..storage.view_reader import ViewReader
+from ..transcripts.formats.catalog import ARCHIVE_FORMAT, FORMATS
+from ..transcripts.formats.format import Format
+from ..transcripts.formats.outgoing import (
     KeptSource,
     OutgoingBlock,
     OutgoingCall,
@@ -44,12 +44,12 @@ from ...transcripts.formats.outgoing import (
     is_added,
     is_as_imported,
 )
-from ...transcripts.formats.source import TranscriptSource, unpack_files
-from ...transcripts.formats.steps import SOURCE_RETRACTIONS, SessionStart
-from ...transcripts.reports import ExportReport
-from ..archive.archives import write_archive
-from ..sessions.session_log import list_logs
-from ..sessions.stored_session import StoredSession
+from ..transcripts.formats.source import TranscriptSource, unpack_files
+from ..transcripts.formats.steps import SOURCE_RETRACTIONS, SessionStart
+from ..transcripts.reports import ExportReport
+from .archive.archives import write_archive
+from .sessions.session_log import list_logs
+from .sessions.stored_session import StoredSession
 
 _AT_ONCE = 500
 

@@ -4,20 +4,20 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from .....domain.blocks import AnyBlock, Block, BlockKind, ToolCall, ToolResult
-from .....domain.session_events import Usage
-from ..content import ContentPart, make_result_content
-from ..entry_steps import EntrySteps, digest_text, read_entry
-from ..fields import JsonDict, MalformedError, find_text, get_field, require_field, require_object
-from ..format import make_document_format
-from ..json_lines import SourceLine
-from ..steps import Append, ImportStep, ReportedCall, SessionStart
-from .parts import (
+from ....domain.blocks import AnyBlock, Block, BlockKind, ToolCall, ToolResult
+from ....domain.session_events import Usage
+from .content import ContentPart, make_result_content
+from .entry_steps import EntrySteps, digest_text, read_entry
+from .fields import JsonDict, MalformedError, find_text, get_field, require_field, require_object
+from .format import make_document_format
+from .gemini_history import (
     classify_gemini_text,
     read_function_response,
     read_media_part,
     require_media_part,
 )
+from .json_lines import SourceLine
+from .steps import Append, ImportStep, ReportedCall, SessionStart
 
 FORMAT_NAME = "gemini-cli"
 _MESSAGE_PREFIX = "message/"

@@ -1,1 +1,0 @@
-"""Exports sessions from a store, in the formats of other agents."""

@@ -1,1 +1,0 @@
-"""Reads sessions of Gemini CLI, and Gemini API histories."""
