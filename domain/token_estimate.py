@@ -1,5 +1,6 @@
 """Estimates tokens, four characters each by default, and defines what counts and counters are."""
 
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
@@ -25,6 +26,14 @@ def estimate_text(text: str) -> int:
 def count_bytes(text: str) -> int:
     """Return the bytes of a text in UTF-8; a lone surrogate counts as a character."""
     return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
+
+
+def count_fitting_chars(text: str, room: int) -> int:
+    """Return how many characters from the beginning of a text fit into `room` bytes."""
+    longest = text[:room]
+    if longest.isascii():
+        return len(longest)
+    return bisect_right(range(len(longest)), room, key=lambda n: count_bytes(longest[: n + 1]))
 
 
 def count_characters(block: AnyBlock) -> int:

@@ -10,7 +10,7 @@ from .cut_points import PAIR_KINDS, find_hidden_positions
 from .item import WindowItem
 from .ranges import Ranges
 from .session_events import Ends
-from .token_estimate import CHARS_PER_TOKEN
+from .token_estimate import CHARS_PER_TOKEN, count_bytes, count_fitting_chars
 from .window import Window
 
 _MARK_CHARS = 60
@@ -242,35 +242,14 @@ def find_ends(text: str, most_tokens: int) -> Ends | None:
 
     Tokens are counted as four bytes each, and characters are never split.
     """
-    whole = _encode(text)
-    if _convert_bytes(len(whole)) <= most_tokens or len(whole) < _SMALL_BYTES:
+    size, tokens = count_bytes(text), count_byte_tokens(text)
+    if tokens <= most_tokens or size < _SMALL_BYTES:
         return None
-    room = len(whole) * most_tokens // _convert_bytes(len(whole))
+    room = size * most_tokens // tokens
     head = int(room * _HEAD_SHARES[detect_output_kind(text)])
-    tail = len(whole) - (room - head)
-    while _is_inside(whole, head):
-        head -= 1
-    while _is_inside(whole, tail):
-        tail += 1
-    return Ends(head=_count_characters(whole[:head]), tail=_count_characters(whole[tail:]))
+    tail = count_fitting_chars(text[::-1], room - head)
+    return Ends(head=count_fitting_chars(text, head), tail=tail)
 
 
 def count_byte_tokens(text: str) -> int:
-    return _convert_bytes(len(_encode(text)))
-
-
-def _convert_bytes(size: int) -> int:
-    return -(-size // CHARS_PER_TOKEN)
-
-
-def _is_inside(whole: bytes, at: int) -> bool:
-    """Check whether the byte continues a character, as its first bits show."""
-    return 0 < at < len(whole) and whole[at] & 0b1100_0000 == 0b1000_0000
-
-
-def _count_characters(part: bytes) -> int:
-    return len(part.decode("utf-8", "surrogatepass"))
-
-
-def _encode(text: str) -> bytes:
-    return text.encode("utf-8", "surrogatepass")
+    return -(-count_bytes(text) // CHARS_PER_TOKEN)

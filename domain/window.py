@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
 from itertools import accumulate
-from typing import Any, TypeVar, cast, overload
+from typing import Any, TypeVar, cast
 
 from .compaction_events import CompactBoundary, Summary, Trigger, Trim
 from .item import WindowItem, get_place, group_blocks
@@ -34,13 +34,7 @@ class LazySequence(Sequence[_T]):
     def _items(self) -> tuple[_T, ...]:
         return tuple(self._make())
 
-    @overload
-    def __getitem__(self, index: int) -> _T: ...
-
-    @overload
-    def __getitem__(self, index: slice) -> tuple[_T, ...]: ...
-
-    def __getitem__(self, index: int | slice) -> _T | tuple[_T, ...]:
+    def __getitem__(self, index: Any) -> Any:
         return self._items[index]
 
     def __iter__(self) -> Iterator[_T]:

@@ -105,25 +105,16 @@ class Anchor(NamedTuple):
     end: int
 
 
-def find_anchors(text: str, roots: Iterable[str] = ()) -> Iterator[Anchor]:
+def find_anchors(text: str, roots: tuple[str, ...] = ()) -> Iterator[Anchor]:
     """Yield the facts of a text from left to right, without overlaps.
 
-    `roots` are working directories, which are removed from paths.
+    `roots` are working directories, longest first, which are removed from paths.
     """
-    longest_first = sort_longest_first(roots)
     for start, piece in split_pieces(text):
-        yield from scan_piece(piece, longest_first, start)
-
-
-def scan_piece(piece: str, longest_first: tuple[str, ...], start: int = 0) -> Iterator[Anchor]:
-    """Yield the facts of a text without long lines; `longest_first` are sorted roots.
-
-    `start` is the offset of the piece, which is added to all places.
-    """
-    for found in ANCHOR_PATTERN.finditer(piece):
-        anchor = _READERS[found.lastgroup or ""](found, longest_first)
-        if anchor is not None and len(anchor[0]) <= MAX_FACT_CHARS:
-            yield Anchor(anchor[0], anchor[1], start + found.start(), start + anchor[2])
+        for found in ANCHOR_PATTERN.finditer(piece):
+            anchor = _READERS[found.lastgroup or ""](found, roots)
+            if anchor is not None and len(anchor[0]) <= MAX_FACT_CHARS:
+                yield Anchor(anchor[0], anchor[1], start + found.start(), start + anchor[2])
 
 
 def list_carried_keys(anchor: Anchor) -> tuple[str, ...]:

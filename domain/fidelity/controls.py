@@ -6,11 +6,11 @@ from dataclasses import replace
 from hashlib import blake2b
 
 from ..ranges import Ranges
+from ..token_estimate import CHARS_PER_TOKEN
 from .later_references import RowBoundary, count_row_tokens
 from .rows import WHOLE_HISTORY, RowKind, ViewSegment
 from .session_reading import SessionReading
 
-_CHARS_PER_TOKEN = 4
 CLEARED_TEXT = "[cleared]"
 """The text of a masked result."""
 _MASKED_SHARE = 0.75
@@ -42,7 +42,7 @@ def build_controls(
 
 
 def _fill_budget(lines: Iterable[str], budget: int) -> str:
-    room = budget * _CHARS_PER_TOKEN + 1
+    room = budget * CHARS_PER_TOKEN + 1
     taken: list[str] = []
     for line in lines:
         if len(line) < room:

@@ -4,6 +4,7 @@ from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 
+from ..token_estimate import CHARS_PER_TOKEN
 from .anchors import Anchor, list_carried_keys
 from .further_stakes import Constraint, RepeatedPair
 from .later_references import LaterReference, RowBoundary, iter_stakes
@@ -143,9 +144,6 @@ def _is_carried(visibilities: SessionVisibility, stake: LaterReference) -> bool:
     return visibilities.find(stake.call).has_key(stake.key, stake.call)
 
 
-_CHARS_PER_TOKEN = 4
-
-
 def compute_upper_bound(measure: FidelityMeasure, budget: int) -> float:
     """Return the most stakes that texts of `budget` tokens can carry, summed over all boundaries.
 
@@ -156,7 +154,7 @@ def compute_upper_bound(measure: FidelityMeasure, budget: int) -> float:
     by_segment: list[list[LaterReference]] = [[] for _ in measure.boundaries]
     for stake in measure.stakes:
         by_segment[stake.segment].append(stake)
-    return sum(_max_stakes(measure, stakes, _CHARS_PER_TOKEN * budget) for stakes in by_segment)
+    return sum(_max_stakes(measure, stakes, CHARS_PER_TOKEN * budget) for stakes in by_segment)
 
 
 def _max_stakes(

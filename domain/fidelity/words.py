@@ -7,7 +7,6 @@ from typing import NamedTuple
 
 from .anchors import (
     DISTINCTIVE_PATTERN,
-    MAX_LINE_CHARS,
     SEPARATORS,
     SEPARATORS_OUTSIDE_URLS,
     UNIT_NUMBER_PATTERN,
@@ -15,14 +14,12 @@ from .anchors import (
     AnchorKind,
     find_anchors,
     list_carried_keys,
-    scan_piece,
     sort_longest_first,
     split_pieces,
 )
 
 # Letters of Latin scripts; a word with a capital inside is a name and counts as a fact.
 _WORD = re.compile(r"\b[A-Za-zÀ-ÖØ-öø-ÿ][a-zß-öø-ÿ]{3,}\b")
-_NON_SPACE = re.compile(r"\S+")
 
 _STOP_WORDS = """
     about after also anyway been before being could done each else ever from goes going have here
@@ -47,20 +44,15 @@ class WordSpot(NamedTuple):
     end: int
 
 
-class ParsedLine(NamedTuple):
-    """The facts and plain words of a line, from left to right."""
-
-    facts: tuple[Anchor, ...]
-    word_spots: tuple[WordSpot, ...]
-
-
 class LinePiece(NamedTuple):
-    """The content of a part of a line that can be read separately."""
+    """The content of a line, or of a part of one that can be read separately."""
 
     facts: tuple[Anchor, ...]
     carried_keys: tuple[str, ...]
     """The keys that its facts carry."""
     words: tuple[str, ...]
+    spots: tuple[WordSpot, ...]
+    """Its plain words with their places."""
 
 
 class WordReader:
@@ -73,27 +65,21 @@ class WordReader:
     def __init__(self, roots: Iterable[str] = ()) -> None:
         self._roots = sort_longest_first(roots)
         self._pieces = _PieceCache(self._roots)
-        self._telling: set[str] = set()
         self._plain: set[str] = set()
-        """The words read so far: those with facts, and the others."""
-        self._texts: dict[str, tuple[set[str], list[LinePiece]]] = {}
-        self._parts: dict[str, ParsedLine] = {}
-        self._lines: dict[str, ParsedLine] = {}
+        """The words read so far that hold no facts."""
+        self._texts: dict[str, list[LinePiece]] = {}
 
     # Whole texts
 
     def find_carried_keys(self, text: str) -> frozenset[str]:
         """Return the keys that the facts of the text carry."""
-        words, lines = self._split_fact_words(text)
-        pieces = (*map(self._pieces.__getitem__, words), *lines)
+        pieces = self._list_fact_pieces(text)
         return frozenset[str]().union(*[piece.carried_keys for piece in pieces])
 
     def find_facts(self, text: str) -> dict[str, AnchorKind]:
         """Return the facts written in the text, with their kinds."""
-        words, lines = self._split_fact_words(text)
         found: dict[str, AnchorKind] = {}
-        # Sorted, because one key may have two kinds and the first counts.
-        for piece in (*map(self._pieces.__getitem__, sorted(words)), *lines):
+        for piece in self._list_fact_pieces(text):
             for fact in piece.facts:
                 found.setdefault(fact.key, fact.kind)
         return found
@@ -102,18 +88,19 @@ class WordReader:
         """Yield each fact with its place, without the cache."""
         return find_anchors(text, self._roots)
 
-    def _split_fact_words(self, text: str) -> tuple[set[str], list[LinePiece]]:
+    def _list_fact_pieces(self, text: str) -> list[LinePiece]:
         """Return the words of a text that hold facts, and the lines that must be read whole."""
         known = self._texts.get(text)
         if known is None:
             words, lines = _split_words(text)
-            new = words - self._telling
-            new -= self._plain
-            telling = {w for w in filter(DISTINCTIVE_PATTERN.search, new) if self._pieces[w].facts}
-            self._telling |= telling
-            self._plain |= new - telling
-            whole = [ParsedLine(tuple(scan_piece(line, self._roots)), ()) for line in lines]
-            known = self._texts[text] = words & self._telling, list(map(_make_piece, whole))
+            words -= self._plain
+            telling = {
+                w for w in filter(DISTINCTIVE_PATTERN.search, words) if self._pieces[w].facts
+            }
+            self._plain |= words - telling
+            # Sorted, because one key may have two kinds and the first counts.
+            known = [self._pieces[one] for one in (*sorted(telling), *lines)]
+            self._texts[text] = known
         return known
 
     # Lines
@@ -132,30 +119,14 @@ class WordReader:
         if UNIT_NUMBER_PATTERN.search(line) is None:
             # No fact contains white space here, so each word can be read separately.
             return [self._pieces[word] for word in _split_on_separators(line)]
-        return [_make_piece(self.parse_line(line))]
+        return [self._pieces[line]]
 
-    def parse_line(self, text: str) -> ParsedLine:
-        """Return one line with places, cached."""
-        line = self._lines.get(text)
-        if line is None:
-            line = self._lines[text] = self._parse_line(text)
-        return line
-
-    def _parse_line(self, text: str) -> ParsedLine:
-        if len(text) > MAX_LINE_CHARS or UNIT_NUMBER_PATTERN.search(text):
-            return _read_line(text, self._roots)
-        facts: list[Anchor] = []
-        spots: list[WordSpot] = []
-        for found in _NON_SPACE.finditer(text):
-            part, at = found[0], found.start()
-            if (line := self._parts.get(part)) is None:
-                line = self._parts[part] = _read_line(part, self._roots)
-            facts += [Anchor(key, kind, at + a, at + b) for key, kind, a, b in line.facts]
-            spots += [WordSpot(word, at + a, at + b) for word, a, b in line.word_spots]
-        return ParsedLine(tuple(facts), tuple(spots))
+    def read_line(self, text: str) -> LinePiece:
+        """Return one line, with the places of its facts and words."""
+        return self._pieces[text]
 
 
-_EMPTY_PIECE = LinePiece((), (), ())
+_EMPTY_PIECE = LinePiece((), (), (), ())
 
 
 class _PieceCache(dict[str, LinePiece]):
@@ -166,41 +137,20 @@ class _PieceCache(dict[str, LinePiece]):
         self._roots = longest_first
 
     def __missing__(self, text: str) -> LinePiece:
-        facts = _find_facts(text, self._roots) if DISTINCTIVE_PATTERN.search(text) else ()
+        is_plain = DISTINCTIVE_PATTERN.search(text) is None
+        facts = () if is_plain else tuple(find_anchors(text, self._roots))
         rest = _blank_out(facts, text) if facts else text
-        words = [word.lower() for word in _WORD.findall(rest)]
-        told = tuple([word for word in words if word not in STOP_WORDS])
+        spots = _find_word_spots(rest)
         carried = tuple([key for fact in facts for key in list_carried_keys(fact)])
-        piece = self[text] = LinePiece(facts, carried, told) if facts or told else _EMPTY_PIECE
+        words = tuple([spot.word for spot in spots])
+        piece = LinePiece(facts, carried, words, spots) if facts or spots else _EMPTY_PIECE
+        self[text] = piece
         return piece
 
 
-def _make_piece(line: ParsedLine) -> LinePiece:
-    if not line.facts and not line.word_spots:
-        return _EMPTY_PIECE
-    return LinePiece(
-        line.facts,
-        tuple([key for fact in line.facts for key in list_carried_keys(fact)]),
-        tuple([spot.word for spot in line.word_spots]),
-    )
-
-
-def _read_line(line: str, longest_first: tuple[str, ...]) -> ParsedLine:
-    facts = _find_facts(line, longest_first) if DISTINCTIVE_PATTERN.search(line) else ()
-    rest = _blank_out(facts, line) if facts else line
-    return ParsedLine(facts, _find_word_spots(rest) if _WORD.search(rest) else ())
-
-
-def _find_facts(line: str, longest_first: tuple[str, ...]) -> tuple[Anchor, ...]:
-    if len(line) <= MAX_LINE_CHARS:
-        return tuple(scan_piece(line, longest_first))
-    parts = split_pieces(line)
-    return tuple(fact for start, part in parts for fact in scan_piece(part, longest_first, start))
-
-
 def _find_word_spots(text: str) -> tuple[WordSpot, ...]:
-    found = ((word[0].lower(), word.start(), word.end()) for word in _WORD.finditer(text))
-    return tuple(WordSpot(*spot) for spot in found if spot[0] not in STOP_WORDS)
+    found = [WordSpot(one[0].lower(), *one.span()) for one in _WORD.finditer(text)]
+    return tuple([spot for spot in found if spot.word not in STOP_WORDS])
 
 
 def _blank_out(facts: Iterable[Anchor], text: str) -> str:
@@ -219,15 +169,13 @@ def _split_words(text: str) -> tuple[set[str], list[str]]:
     words: set[str] = set()
     whole: list[str] = []
     for _, piece in split_pieces(text):
-        start = 0
-        while found := UNIT_NUMBER_PATTERN.search(piece, start):
-            begin = piece.rfind("\n", 0, found.start()) + 1
-            end = piece.find("\n", found.end())
-            if begin > start:
-                words.update(_split_on_separators(piece[start:begin]))
-            start = end if end >= 0 else len(piece)
-            whole.append(piece[begin:start])
-        words.update(_split_on_separators(piece[start:] if start else piece))
+        rest = piece
+        if UNIT_NUMBER_PATTERN.search(piece):
+            lines = piece.split("\n")
+            measured = {line for line in lines if UNIT_NUMBER_PATTERN.search(line)}
+            whole += dict.fromkeys(line for line in lines if line in measured)
+            rest = "\n".join(line for line in lines if line not in measured)
+        words.update(_split_on_separators(rest))
     return words, whole
 
 
@@ -280,7 +228,7 @@ class WordContexts:
         end = -1
         while (found := text.find(hint, end + 1)) >= 0:
             start, end = _find_line_span(text, found)
-            for fact in self._words.parse_line(text[start:end]).facts:
+            for fact in self._words.read_line(text[start:end]).facts:
                 if key in fact.key and key in list_carried_keys(fact):
                     yield start + fact.start, start + fact.end
 
@@ -289,7 +237,7 @@ class WordContexts:
         end = max(first, 0) - 1
         while end < min(last, len(text)):
             start, end = _find_line_span(text, end + 1)
-            spots = self._words.parse_line(text[start:end]).word_spots
+            spots = self._words.read_line(text[start:end]).spots
             begin = bisect_left(spots, first - start, key=lambda spot: spot.start)
             beyond = bisect_right(spots, last - start, key=lambda spot: spot.end)
             for spot in spots[begin:beyond]:

@@ -65,11 +65,8 @@ class ExtractiveSummarizer:
 
 def _max_useful_tokens(material: Material) -> int:
     """Return the size beyond which a summary of this material would hardly be shorter."""
-    gone = sum(item.tokens for item in material.removed_items)
-    return min(
-        material.max_useful_tokens,
-        max(gone // 2 + estimate_text(material.previous or ""), ALWAYS_SMALL_TOKENS),
-    )
+    half = material.removed_tokens // 2 + estimate_text(material.previous or "")
+    return min(material.max_useful_tokens, max(half, ALWAYS_SMALL_TOKENS))
 
 
 def _write_short(lines: Sequence[SummaryLine], room: int) -> Draft:
@@ -108,9 +105,8 @@ def _write_page(
     reader: BlockReader,
 ) -> Draft:
     tags = write_file_lists(material.digest, material.removed_items, int(room * _FILES_SHARE))
-    gone = sum(item.tokens for item in material.removed_items)
     page = SummaryPage(room, tags)
-    page.set_earlier(parts, spare=min(room // 2, gone * CHARS_PER_TOKEN // 2))
+    page.set_earlier(parts, spare=min(room // 2, material.removed_tokens * CHARS_PER_TOKEN // 2))
     page.add_shares(lines, _compute_shares(material))
     for line in choose_statements(material, earlier, page, reader):
         page.add_whole(line)
@@ -121,7 +117,7 @@ def _write_page(
 
 def _compute_shares(material: Material) -> dict[SummarySection, float]:
     """Return the shares of the sections, with part of the progress moved to an unfinished turn."""
-    gone = sum(item.tokens for item in material.removed_items)
+    gone = material.removed_tokens
     inside = sum(item.tokens for item in material.removed_items if item.position in material.prefix)
     part = inside / gone if gone else 0.0
     divided = dict(_SECTION_SHARES)

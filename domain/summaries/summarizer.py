@@ -54,10 +54,13 @@ class Material:
         return self.budget + (self.turn_budget if self.prefix else 0)
 
     @property
+    def removed_tokens(self) -> int:
+        return sum(item.tokens for item in self.removed_items)
+
+    @property
     def replaced_tokens(self) -> int:
         """The estimated tokens that a text replaces: the blocks, and the earlier summary."""
-        gone = sum(item.tokens for item in self.removed_items)
-        return gone + estimate_text(self.previous or "")
+        return self.removed_tokens + estimate_text(self.previous or "")
 
     @property
     def max_useful_tokens(self) -> int:

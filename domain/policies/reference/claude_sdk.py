@@ -1,6 +1,5 @@
 """Answers as goat did: measured in bytes, with cuts that step back from results and calls."""
 
-from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
@@ -8,7 +7,7 @@ from typing import ClassVar
 from ...blocks import AnyBlock, BlockKind, Text, ToolCall, ToolResult
 from ...item import WindowItem, find_message_end, find_message_start, iter_message_spans_back
 from ...summaries.templates import ClaudeSdkTemplate
-from ...token_estimate import CHARS_PER_TOKEN, count_bytes
+from ...token_estimate import CHARS_PER_TOKEN, count_bytes, count_fitting_chars
 from ...window import Window
 from ..policy import quirk
 from ..preserve_zone import PRUNED_CHARACTERS, PreserveZone
@@ -71,15 +70,7 @@ class GoatAsShipped(PreserveZone):
 
     def fit_head(self, text: str, most: int) -> int | None:
         """Return how many whole characters fit into the bytes that are shown."""
-        if count_bytes(text) <= most:
-            return None
-        if text[:PRUNED_CHARACTERS].isascii():
-            return PRUNED_CHARACTERS
-        return bisect_right(
-            range(PRUNED_CHARACTERS),
-            PRUNED_CHARACTERS,
-            key=lambda n: count_bytes(text[: n + 1]),
-        )
+        return count_fitting_chars(text, PRUNED_CHARACTERS) if count_bytes(text) > most else None
 
 
 def _count_text(text: str) -> int:

@@ -9,6 +9,7 @@ from cutbank.domain.fidelity.anchors import (
     AnchorKind,
     find_anchors,
     list_carried_keys,
+    sort_longest_first,
 )
 from cutbank.domain.fidelity.words import WordReader
 
@@ -17,7 +18,7 @@ ROOTS = ("/home/ada/work", "/home/ada/work/app")
 
 
 def facts(text: str, *roots: str) -> list[tuple[str, AnchorKind]]:
-    return [(anchor.key, anchor.kind) for anchor in find_anchors(text, roots)]
+    return [(anchor.key, anchor.kind) for anchor in find_anchors(text, sort_longest_first(roots))]
 
 
 def keys(text: str, *roots: str) -> list[str]:

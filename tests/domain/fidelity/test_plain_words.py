@@ -57,10 +57,10 @@ def test_a_line_that_is_put_together_always_says_what_it_says_as_a_whole(text: s
         if found[0].lower() not in STOP_WORDS
     ]
 
-    line = WordReader(ROOTS).parse_line(text)
+    line = WordReader(ROOTS).read_line(text)
 
     assert line.facts == facts
-    assert list(line.word_spots) == words
+    assert list(line.spots) == words
     pieces = WordReader(ROOTS).split_pieces(text)
     assert [word for piece in pieces for word in piece.words] == [word for word, _, _ in words]
     if len(text) <= MAX_LINE_CHARS:

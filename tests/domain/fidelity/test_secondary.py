@@ -78,8 +78,8 @@ def test_the_words_near_are_always_those_of_a_plain_search(text: str) -> None:
     line = WordReader()
     spots, facts, start = [], [], 0
     for part in text.split("\n"):
-        read = line.parse_line(part)
-        spots += [(spot.word, start + spot.start, start + spot.end) for spot in read.word_spots]
+        read = line.read_line(part)
+        spots += [(spot.word, start + spot.start, start + spot.end) for spot in read.spots]
         facts += [(start + fact.start, start + fact.end) for fact in read.facts]
         start += len(part) + 1
 
