@@ -10,8 +10,8 @@ if TYPE_CHECKING:
     from .adapters.analysis.auditing.audit import Audit as Audit
     from .adapters.analysis.auditing.audit import audit as audit
     from .adapters.analysis.auditing.audit import audit_call as audit_call
+    from .adapters.analysis.auditing.audit import lineage_tree as lineage_tree
     from .adapters.analysis.auditing.diffs import diff as diff
-    from .adapters.analysis.auditing.lineages import lineage_tree as lineage_tree
     from .adapters.analysis.backtest.backtest import backtest as backtest
     from .adapters.analysis.replaying.run_replay import Replay as Replay
     from .adapters.analysis.replaying.run_replay import replay as replay
@@ -120,9 +120,8 @@ if TYPE_CHECKING:
     __version__: str
 
 _NAMES = {
-    "adapters.analysis.auditing.audit": "Audit audit audit_call",
+    "adapters.analysis.auditing.audit": "Audit audit audit_call lineage_tree",
     "adapters.analysis.auditing.diffs": "diff",
-    "adapters.analysis.auditing.lineages": "lineage_tree",
     "adapters.analysis.backtest.backtest": "backtest",
     "adapters.analysis.replaying.run_replay": "Replay replay",
     "adapters.analysis.verifier": "verify",

@@ -12,7 +12,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from platformdirs import user_config_path
 
-from cutbank.adapters.settings.listing import list_effective_settings
+from cutbank.adapters.interfaces.commands.settings import list_effective_settings
 from cutbank.adapters.settings.load_settings import load_settings
 from cutbank.adapters.settings.section import has_key, is_key_name, show_value
 from cutbank.adapters.settings.settings import IdleSettings, Settings

@@ -1,11 +1,12 @@
-"""Reads the whole history of a session in order: blocks with their status, calls and decisions."""
+"""Reads all that happened in a session: blocks with their status, calls, decisions, lineages."""
 
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from functools import cache, cached_property
+from functools import cache, cached_property, partial
 
-from ....domain.compaction import MAIN_LINEAGE
+from ....domain.compaction import MAIN_LINEAGE, RECORDED_LINEAGE
+from ....domain.compaction_events import BoundaryActivated, Summary
 from ....domain.errors import InvalidPositionError, NotFoundError
 from ....domain.event import Event
 from ....domain.ranges import Ranges
@@ -20,6 +21,7 @@ from ....projections.audit_entries import (
     place_decisions,
 )
 from ....projections.block_statuses import StatusIndex, ViewEpoch, list_view_epochs
+from ....projections.lineage_tree import LineageTree, grow_tree
 from ....projections.replay.recording import RecordedCall
 from ....projections.view_content import Coordinate, RecordedEvent
 from ...runtime.sessions.block_lookup import make_recalled
@@ -226,3 +228,54 @@ def _audit_call(session: StoredSession, call: RecordedCall) -> AuditedCall:
     views = SentViews(session.log.events, session.namespace, session.key)
     entry = views.describe(call)
     return replace(entry, view=views.find_view(entry))
+
+
+# Lineages
+
+
+def list_session_lineages(session: StoredSession) -> list[str]:
+    """Return the lineages that together hold all compactions of a session.
+
+    A fork's `main` may have no events of its own: it begins as its parent's. Compactions of
+    imported transcripts are on `recorded`.
+    """
+    written = session.log.lineages
+    if {MAIN_LINEAGE, RECORDED_LINEAGE}.isdisjoint(written) and read_decisions(
+        session, MAIN_LINEAGE, without=[Summary]
+    ):
+        return [MAIN_LINEAGE, *written]
+    return written
+
+
+def lineage_tree(session: StoredSession, lineage: str = MAIN_LINEAGE) -> LineageTree:
+    """Return which summary replaced what, through all boundaries of a lineage.
+
+    Call numbers are those of the recorded model, from 1 on; tokens are estimates. Raises
+    NotFoundError if no compaction was ever recorded on it.
+    """
+    with translate_storage_errors(session.log.context.name):
+        session.log.check_lineage(lineage)
+        return read_lineage_trees(session, [lineage])[0]
+
+
+def read_lineage_trees(session: StoredSession, names: Iterable[str]) -> list[LineageTree]:
+    return [_read_tree(session, name) for name in names]
+
+
+def _read_tree(session: StoredSession, name: str) -> LineageTree:
+    view = session.view(lineage=name)
+    decisions = read_decisions(session, name)
+    return grow_tree(
+        decisions,
+        session=session.key,
+        namespace=session.namespace,
+        lineage=name,
+        served=view.boundary.originator_version if view.boundary else 0,
+        first_call=partial(_find_first_call, session, name),
+        sizes=measure_compactions(session.log.events, decisions),
+    )
+
+
+def _find_first_call(session: StoredSession, lineage: str, switch: BoundaryActivated) -> int | None:
+    at = switch.originator_version, switch.effective_from, lineage
+    return next((one.number for one in read_calls(session) if one.has_seen_decision(*at)), None)

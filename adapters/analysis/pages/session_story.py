@@ -12,9 +12,8 @@ from ....projections.history_view import HistoryView
 from ....projections.lineage_tree import BoundaryNode, LineageTree
 from ....projections.view_diff import ViewDiff
 from ...runtime.sessions.stored_session import StoredSession
-from ..auditing.audit import Audit
+from ..auditing.audit import Audit, list_session_lineages, read_lineage_trees
 from ..auditing.diffs import diff, read_fact_log
-from ..auditing.lineages import list_session_lineages, read_lineage_trees
 
 MAX_COMPARED_BOUNDARIES = 60
 """The number of boundaries of a lineage that are compared; of more, the newest."""

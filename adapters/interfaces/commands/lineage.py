@@ -8,7 +8,7 @@ from ....domain.compaction_events import CompactionFailed, CompactionReverted, P
 from ....projections.audit_entries import find_source_time
 from ....projections.lineage_tree import BoundaryNode, BoundaryStatus, FailedCompaction, LineageTree
 from ....projections.read_models.timestamps import format_timestamp
-from ...analysis.auditing.lineages import list_session_lineages, read_lineage_trees
+from ...analysis.auditing.audit import list_session_lineages, read_lineage_trees
 from ..command_line.options import FULL, HTML, SESSION, write_session_page
 from ..command_line.printing import (
     clip_text,

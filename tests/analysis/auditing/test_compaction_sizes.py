@@ -9,7 +9,7 @@ from claude_code_talk import Talk
 
 import cutbank
 from cutbank import Block, IdleRules, ReserveHeadroom, StoredSession, diff
-from cutbank.adapters.analysis.auditing.lineages import read_lineage_trees
+from cutbank.adapters.analysis.auditing.audit import read_lineage_trees
 from cutbank.adapters.interfaces.commands.audit import story_to_json
 from cutbank.adapters.interfaces.commands.diff import diff_to_json
 from cutbank.adapters.interfaces.commands.lineage import lineage_to_json
