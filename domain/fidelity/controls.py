@@ -104,16 +104,6 @@ def _make_segment(
 # Controls that replace what leaves with as many lines as fit
 
 
-def _iter_files(reading: SessionReading, boundaries: Sequence[RowBoundary]) -> _Lines:
-    for boundary in boundaries:
-        hidden = (
-            at
-            for at in reading.file_touches
-            if at.position < boundary.first_kept and at.call < boundary.call
-        )
-        yield dict.fromkeys(at.key for at in sorted(hidden, key=lambda at: -at.position))
-
-
 def _iter_random_lines(reading: SessionReading, boundaries: Sequence[RowBoundary]) -> _Lines:
     order = _RandomOrder(reading.rows.session)
     known: set[str] = set()
@@ -191,7 +181,6 @@ _PLAIN_CONTROLS: dict[str, Callable[[SessionReading, Sequence[RowBoundary]], _Vi
     "masking": _mask_results,
 }
 _LINE_CONTROLS: dict[str, Callable[[SessionReading, Sequence[RowBoundary]], _Lines]] = {
-    "file list": _iter_files,
     "random lines": _iter_random_lines,
     "random ledger": _iter_random_facts,
     "frequency ledger": _iter_facts_by_frequency,

@@ -65,10 +65,6 @@ class SessionReading:
         return places
 
     @cached_property
-    def first_places(self) -> Mapping[str, int]:
-        return {key: places[0] for key, places in self.places.items()}
-
-    @cached_property
     def facts_by_agent(self) -> Mapping[int, Mapping[str, AnchorKind]]:
         """The facts written in each of the agent's rows.
 

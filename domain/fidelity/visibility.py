@@ -22,8 +22,7 @@ def find_novel_facts(facts: Iterable[str], reading: SessionReading, call: int) -
     """
     below = reading.count_rows_seen(call)
     newest = reading.positions[below - 1] if below else 0
-    first = reading.first_places.get
-    new = [key for key in facts if first(key, below) >= below]
+    new = [key for key in facts if reading.places.get(key, (below,))[0] >= below]
     return tuple(sorted(key for key in new if not _is_handle(key, newest)))
 
 

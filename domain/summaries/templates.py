@@ -94,6 +94,7 @@ _CLAUDE_SDK_LABELS = {
 }
 
 
+@dataclass(frozen=True)
 class TunacodeTemplate(DocumentTemplate):
     """The summary of seed 002: a line for each message and each tool call, without blank ones."""
 

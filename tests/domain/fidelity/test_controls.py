@@ -13,7 +13,7 @@ from cutbank.domain.fidelity.later_references import RowBoundary
 from cutbank.domain.fidelity.rows import RowKind, Scores, ViewSegment
 from cutbank.domain.fidelity.session_reading import SessionReading
 
-WRITTEN = ["file list", "random lines", "random ledger", "frequency ledger"]
+WRITTEN = ["random lines", "random ledger", "frequency ledger"]
 
 TALK = (
     Talk()
@@ -85,18 +85,6 @@ def test_a_line_that_does_not_fit_is_passed_over() -> None:
     assert ledger(1) == [""]
     assert ledger(2) == ["my_id"]
     assert ledger(4) == ["load_rows", "my_id"]
-
-
-def test_a_file_list_names_what_calls_touched_the_newest_first() -> None:
-    talk = Talk().user("go")
-    for path in ("src/river.py", "src/bank.py", "src/river.py", "src/gate.py"):
-        talk.calls_tool("read_file", path).returns("ok")
-        talk.rows[-2] = replace(talk.rows[-2], arguments={"path": path})
-    talk.says("well")
-
-    (spell,) = control("file list", talk.read(), (RowBoundary(5, 10),), 100)
-
-    assert spell.summary == "src/gate.py\nsrc/river.py\nsrc/bank.py"
 
 
 def test_another_session_has_another_random_order_and_the_same_one_the_same() -> None:

@@ -29,6 +29,11 @@ FORMS: list[SummaryTemplate] = [OwnForm(), ClaudeSdkTemplate(), TunacodeTemplate
 FORMS += [KdcubeTemplate(), *KLAUDE_TEMPLATES.values()]
 
 
+def test_a_form_is_told_by_the_same_words_in_every_process() -> None:
+    """A replay finds its summaries by them."""
+    assert not [form for form in FORMS if " at 0x" in repr(form)]
+
+
 def by_form(model: Scripted, material: Material, **options: Any) -> Draft:
     return asyncio.run(LlmSummarizer(model.model, by_form=True, **options).summarize(material))
 
