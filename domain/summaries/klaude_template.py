@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from types import MappingProxyType
 
@@ -75,8 +75,8 @@ class KlaudeTemplate(DocumentTemplate):
     history stays.
     """
 
-    find_touches: Callable[[ToolCall], TouchedPaths] = find_touched_files
-    """Returns the files that a call touches."""
+    find_touches: Callable[[ToolCall], TouchedPaths] = field(default=find_touched_files, repr=False)
+    """Returns the files that a call touches. Its name would differ in each process."""
     turn_heading: str = "Task Context (current task)"
     is_always_framed: bool = True
     """Whether every summary is introduced as one, or only that of a cut task."""
