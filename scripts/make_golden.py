@@ -55,8 +55,8 @@ from cutbank.adapters.storage.event_log.event_mapper import (
     EventMapper,
     ZstdCompressor,
 )
+from cutbank.adapters.storage.event_log.log_tables import ImportRow, StoredRow
 from cutbank.adapters.storage.event_log.source_segments import SourceKeeper
-from cutbank.adapters.storage.event_log.stored_row import ImportRow, StoredRow
 from cutbank.domain.blocks import BlockKind, Media, Native, Origin, Text
 from cutbank.domain.compaction import RECORDED_LINEAGE
 from cutbank.domain.compaction_events import Summary, Trigger, Trim

@@ -19,9 +19,9 @@ from ..runtime.sessions.session_store import SessionStore
 from ..runtime.sessions.stored_session import StoredSession
 from ..storage.event_log.chain import StreamSegment
 from ..storage.event_log.event_store import EventStore
+from ..storage.event_log.log_tables import Stream
 from ..storage.event_log.source_segments import list_digests, read_segments
 from ..storage.event_log.storage_errors import translate_storage_errors
-from ..storage.event_log.stored_row import Stream
 from ..storage.event_log.stream_check import check_stream, make_guard
 from ..storage.view_reader import ViewReader
 from ..transcripts.reports import VerificationReport, Violation

@@ -20,7 +20,7 @@ from hypothesis import HealthCheck, given, settings
 
 from cutbank.adapters.storage.event_log.event_mapper import MIN_BODY_BYTES, ZstdCompressor
 from cutbank.adapters.storage.event_log.event_store import EventStore
-from cutbank.adapters.storage.event_log.stored_row import StoredRow
+from cutbank.adapters.storage.event_log.log_tables import StoredRow
 from cutbank.domain.blocks import Block, BlockKind, Media, Native, NativePart, Text, ToolResult
 from cutbank.domain.event import Event
 from cutbank.domain.session_events import (

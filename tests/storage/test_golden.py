@@ -35,7 +35,7 @@ from cutbank.adapters.storage.event_log.event_mapper import (
     load_json,
     matches_keyed_hash,
 )
-from cutbank.adapters.storage.event_log.stored_row import StoredRow
+from cutbank.adapters.storage.event_log.log_tables import StoredRow
 from cutbank.adapters.storage.sqlite import sqlite_schema
 from cutbank.domain.event import Event, StoredValue
 

@@ -22,7 +22,7 @@ from psycopg.errors import DeadlockDetected, SerializationFailure
 import cutbank
 from cutbank import Block, CutbankError, StorageError, StoredSession, verify
 from cutbank.adapters.storage.event_log import storage_errors
-from cutbank.adapters.storage.postgres import backup_file, postgres_datastore
+from cutbank.adapters.storage.postgres import postgres_datastore, postgres_recorder
 from cutbank.adapters.storage.postgres.postgres_datastore import (
     ConnectionLostError,
     PostgresLogDatastore,
@@ -253,7 +253,7 @@ def test_a_copy_is_of_one_moment_in_all_its_tables(
     session: StoredSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     session.append(Block.user("before"))
-    copy_table, copied = backup_file._copy_table, list[str]()
+    copy_table, copied = postgres_recorder._copy_table, list[str]()
 
     def overtaken(*arguments: Any) -> None:
         copied.append(arguments[2])
@@ -261,7 +261,7 @@ def test_a_copy_is_of_one_moment_in_all_its_tables(
         with ThreadPoolExecutor(1) as threads:  # which has a connection of its own
             threads.submit(session.append, Block.user("later"), key=f"after {arguments[2]}")
 
-    monkeypatch.setattr(backup_file, "_copy_table", overtaken)
+    monkeypatch.setattr(postgres_recorder, "_copy_table", overtaken)
 
     store_of(session).backup(tmp_path / "copy.db")
 
@@ -276,7 +276,7 @@ def test_a_copy_that_fails_leaves_nothing(
 ) -> None:
     session.append(Block.user("a"))
     monkeypatch.setattr(
-        "cutbank.adapters.storage.postgres.backup_file.COPIED_TABLES",
+        "cutbank.adapters.storage.postgres.postgres_recorder.COPIED_TABLES",
         {"topics": "id, nothing"},
     )
 

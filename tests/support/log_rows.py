@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 from uuid import UUID
 
-from cutbank.adapters.storage.event_log.stored_row import StoredRow
+from cutbank.adapters.storage.event_log.log_tables import StoredRow
 
 ONE, TWO = UUID(int=1), UUID(int=2)
 ODD = "\u00e9 \U0001f600 'quoted' \"twice\" % $1 ? \\ \t"

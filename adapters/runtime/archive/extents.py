@@ -7,7 +7,7 @@ from ....domain.compaction_events import BoundaryActivated, CompactBoundary, Com
 from ....domain.session import derive_session_id
 from ....domain.session_events import Fork
 from ...storage.event_log.event_store import EventStore
-from ...storage.event_log.stored_row import Stream
+from ...storage.event_log.log_tables import Stream
 from ...storage.event_log.stream_check import read_rows
 
 SessionName = tuple[str, str]

@@ -19,8 +19,7 @@ from ...storage.event_log.event_mapper import (
     load_json,
 )
 from ...storage.event_log.event_store import EventStore
-from ...storage.event_log.source_segments import list_digests
-from ...storage.event_log.stored_row import (
+from ...storage.event_log.log_tables import (
     AppendKey,
     Batch,
     ImportRow,
@@ -29,6 +28,7 @@ from ...storage.event_log.stored_row import (
     StoredRow,
     Stream,
 )
+from ...storage.event_log.source_segments import list_digests
 from ...storage.event_log.stream_check import check_stream, make_guard, read_rows
 from .extents import SessionExtent, SessionName, StreamExtent
 

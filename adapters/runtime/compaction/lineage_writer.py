@@ -16,7 +16,7 @@ from ....projections.planned_compaction import (
     make_boundary_fields,
     make_summary_fields,
 )
-from ...storage.event_log.stored_row import AppendKey
+from ...storage.event_log.log_tables import AppendKey
 from ...storage.view_reader import ViewReader
 from .options import CompactionRequest
 from .summary_chain import AcceptedDraft, DraftRefusal

@@ -15,8 +15,8 @@ from ....domain.session import Session
 from ....domain.session_events import BlocksRetracted, ToolCallAbandoned, ToolCalled
 from ....projections.view_content import RecordedEvent
 from ...storage.event_log.event_mapper import dump_json
+from ...storage.event_log.log_tables import AppendKey
 from ...storage.event_log.source_segments import SourceKeeper
-from ...storage.event_log.stored_row import AppendKey
 from ...storage.view_reader import ViewReader
 from ...transcripts.formats.steps import (
     ANSWERED_LATER,

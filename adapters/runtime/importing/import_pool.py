@@ -19,8 +19,8 @@ from typing import Any, NamedTuple
 
 from pebble import ProcessExpired, ProcessPool
 
+from ...storage.event_log.log_tables import ImportRow
 from ...storage.event_log.storage_errors import translate_storage_errors
-from ...storage.event_log.stored_row import ImportRow
 from ...transcripts.formats.steps import SubAgentLink
 from ...transcripts.reports import FileReport
 from ..sessions.session_store import SessionStore, open_store

@@ -8,7 +8,7 @@ from ....domain.compaction import RECORDED_LINEAGE, UNSHOWN_SUMMARIZER, derive_l
 from ....domain.compaction_events import Repair, Replacement
 from ....domain.ranges import Ranges
 from ....domain.token_estimate import estimate_text
-from ...storage.event_log.stored_row import AppendKey
+from ...storage.event_log.log_tables import AppendKey
 from ...storage.view_reader import ViewReader
 from ...transcripts.formats.steps import (
     REWOUND,

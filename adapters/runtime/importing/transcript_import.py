@@ -11,8 +11,8 @@ from ....domain.compaction import RECORDED_LINEAGE
 from ....domain.session import derive_session_id
 from ....domain.session_events import Parent
 from ....domain.token_estimate import count_characters
+from ...storage.event_log.log_tables import ImportRow
 from ...storage.event_log.source_segments import SourceKeeper
-from ...storage.event_log.stored_row import ImportRow
 from ...transcripts.formats.source import TranscriptSource
 from ...transcripts.formats.steps import (
     Append,

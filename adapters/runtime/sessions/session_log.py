@@ -25,8 +25,8 @@ from ....projections.rendering.catalog import RENDERERS
 from ...storage.earlier_calls import read_logged_context
 from ...storage.event_log.chain import Chain
 from ...storage.event_log.event_store import EventStore
+from ...storage.event_log.log_tables import AppendKey
 from ...storage.event_log.storage_errors import translate_storage_errors
-from ...storage.event_log.stored_row import AppendKey
 from ...storage.view_reader import ViewReader
 from .block_lookup import SessionBlocks, collect_positions
 

@@ -14,8 +14,8 @@ from ....domain.ranges import Ranges
 from ....domain.session import Session
 from ....domain.session_events import Parent
 from ....projections.history_view import HistoryView
+from ...storage.event_log.log_tables import AppendKey
 from ...storage.event_log.storage_errors import translate_storage_errors
-from ...storage.event_log.stored_row import AppendKey
 from .block_lookup import RecalledBlock, SessionBlocks, collect_positions, recall_blocks
 from .session_log import CallReport, SessionInfo, SessionLog, make_call_fields
 from .truncation import notify_truncated, preview_results

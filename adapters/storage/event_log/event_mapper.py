@@ -20,7 +20,7 @@ from ....domain.event import EVENT_CLASSES, Event, StoredValue, dump_state
 from ....domain.ranges import Ranges
 from ....domain.session_events import BlockAppended, ToolCallAbandoned, ToolCalled, ToolReturned
 from ....domain.token_estimate import CHARS_PER_TOKEN, estimate_block, estimate_text
-from .stored_row import StoredContent, StoredRow
+from .log_tables import StoredContent, StoredRow
 
 DIGEST_SIZE = 16
 ADDRESS_SIZE = 20

@@ -28,8 +28,8 @@ from ....projections.view_content import RecordedEvent, TokenCounts
 from .chain import Chain
 from .database_addresses import open_recorder
 from .event_mapper import EventMapper, matches_keyed_hash
+from .log_tables import AppendKey, ImportRow, Segment, StoredRow, Stream
 from .recorder import Recorder
-from .stored_row import AppendKey, ImportRow, Segment, StoredRow, Stream
 
 _K = TypeVar("_K")
 _V = TypeVar("_V")

@@ -7,8 +7,7 @@ from uuid import UUID
 
 from eventsourcing.persistence import OperationalError
 
-from .log_tables import BODIES, EVENTS, IMPORTS, KEYS, SEGMENTS, STREAMS, TableRows
-from .stored_row import Batch
+from .log_tables import BODIES, EVENTS, IMPORTS, KEYS, SEGMENTS, STREAMS, Batch, TableRows
 
 MAX_CACHED_SUBJECTS = 10_000
 """Each session may have its own subject; beyond this many, the cache is cleared."""

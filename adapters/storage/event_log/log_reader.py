@@ -10,8 +10,7 @@ from eventsourcing.persistence import ApplicationRecorder, OperationalError
 
 from ....domain.ranges import Run
 from .log_names import LogDatastore, LogNames
-from .log_tables import EVENTS, IMPORTS, TABLES
-from .stored_row import AppendKey, ImportRow, StoredRow, Stream
+from .log_tables import EVENTS, IMPORTS, TABLES, AppendKey, ImportRow, StoredRow, Stream
 
 _MAX_POSITION = 2**62
 ROW_COLUMNS = ", ".join(list(TABLES[EVENTS].columns)[1:])

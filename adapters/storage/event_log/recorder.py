@@ -11,14 +11,14 @@ from eventsourcing.persistence import ListenNotifySubscription
 
 from .log_names import LogDatastore, make_table_rows
 from .log_reader import LogReader
-from .log_tables import TableRows
-from .stored_row import (
+from .log_tables import (
     AppendKey,
     Batch,
     ImportRow,
     Segment,
     StoredRow,
     Stream,
+    TableRows,
 )
 
 _POLL_SECONDS = 0.005

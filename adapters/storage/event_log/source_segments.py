@@ -9,7 +9,7 @@ from typing import NamedTuple
 import zstandard
 
 from ....domain.errors import StorageError
-from .stored_row import Segment, SegmentDigests
+from .log_tables import Segment, SegmentDigests
 
 _DIGEST_BYTES = 16
 SEGMENT_BYTES = 1_000_000

@@ -12,7 +12,7 @@ from ....domain.session_events import Fork, SessionOpened
 from ....projections.view_content import RecordedEvent
 from .event_mapper import load_json
 from .event_store import EventStore
-from .stored_row import StoredRow, Stream
+from .log_tables import StoredRow, Stream
 
 _PAGE_ROWS = 500
 

@@ -1,18 +1,19 @@
-"""Writes the log to PostgreSQL."""
+"""Writes the log to PostgreSQL, and copies it to a file."""
 
-from collections.abc import Iterable, Sequence
+import sqlite3
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, cast
 
 from eventsourcing.persistence import IntegrityError, OperationalError
+from psycopg import Connection
 
 from ..event_log.addresses import PostgresAddress
-from ..event_log.log_tables import EVENTS, TABLES, TableRows
+from ..event_log.log_tables import EVENTS, TABLES, StoredRow, TableRows
 from ..event_log.recorder import Recorder
-from ..event_log.stored_row import StoredRow
-from .backup_file import copy_to_file
+from ..sqlite.sqlite_datastore import SQLiteLogDatastore as File
 from .log_tail import LogTail
 from .postgres_datastore import ConnectionLostError, PostgresLogDatastore
 from .postgres_schema import POSTGRES_TYPES
@@ -31,6 +32,18 @@ SNAPSHOT_QUERY = "SELECT pg_current_snapshot()::text"
 RowValues = tuple[Any, ...]
 MAX_VALUES_ROWS = 4
 """The most rows that are sent as single values; an array costs as much as ten values."""
+
+_BATCH_ROWS = 200
+COPIED_TABLES = {
+    "topics": "id, topic",
+    "subjects": "id, name, secret",
+    **{name: ", ".join(table.columns) for name, table in TABLES.items()},
+}
+COPIED_TABLES[EVENTS] = f"notification_id, {COPIED_TABLES[EVENTS]}"
+_CONVERSIONS: dict[str, Callable[[Any], Any]] = {
+    "originator_id": lambda id: id.bytes,
+    "complete": int,
+}
 
 
 def open_postgres(address: str, synchronous: str) -> "PostgresRecorder":
@@ -176,3 +189,49 @@ def _make_insert(name: str, count: int) -> str:
         f"{into} SELECT {names} FROM unnest({arrays})"  # noqa: S608 - our own names
         f" WITH ORDINALITY AS row ({names}, number) ORDER BY number{on_conflict}"
     )
+
+
+def copy_to_file(connection: Connection[Any], target: Path) -> None:
+    """Copy the log as of one moment, in batches, while others go on writing."""
+    try:
+        _copy(connection, target)
+    except BaseException:
+        # A partial copy would look complete.
+        for end in ("", "-wal", "-shm"):
+            Path(f"{target}{end}").unlink(missing_ok=True)
+        raise
+
+
+def _copy(connection: Connection[Any], target: Path) -> None:
+    file = File(str(target), synchronous="NORMAL")
+    try:
+        with connection.transaction(), file.writing_transaction() as writer:
+            connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
+            for table, columns in COPIED_TABLES.items():
+                _copy_table(connection, writer, table, columns)
+    finally:
+        file.close()
+    # A single file that can be moved, like SQLite's own backups, and safely on disk.
+    settled = sqlite3.connect(target)
+    try:
+        settled.execute("PRAGMA journal_mode = DELETE")
+    finally:
+        settled.close()
+
+
+def _copy_table(
+    connection: Connection[Any], writer: sqlite3.Connection, table: str, columns: str
+) -> None:
+    names = columns.split(", ")
+    changed = [(at, _CONVERSIONS[name]) for at, name in enumerate(names) if name in _CONVERSIONS]
+    query = f"SELECT {columns} FROM {table} ORDER BY {names[0]}"  # noqa: S608 - our own names
+    store = f"INSERT INTO {table} ({columns}) VALUES ({', '.join('?' * len(names))})"  # noqa: S608
+    with connection.cursor(name=f"copy {table}", binary=True) as rows:
+        rows.itersize = _BATCH_ROWS
+        rows.execute(query.encode())
+        while batch := rows.fetchmany(_BATCH_ROWS):
+            kept = [list(row) for row in batch]
+            for row in kept:
+                for at, change in changed:
+                    row[at] = change(row[at])
+            writer.executemany(store, kept)

@@ -32,7 +32,7 @@ from ...models.model_catalog import PriceLookup
 from ..earlier_calls import read_logged_context
 from ..event_log.event_mapper import load_json
 from ..event_log.event_store import EventStore
-from ..event_log.stored_row import StoredRow
+from ..event_log.log_tables import StoredRow
 from ..view_reader import ViewReader
 from .compaction_ledger import LINEAGE_TOPICS, add_decision, measure_boundaries
 from .row_batch import IndexTools, ResolveLimit, RowBatch, TouchedSession, copy_fields

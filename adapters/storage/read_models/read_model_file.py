@@ -17,8 +17,8 @@ from sqlite_utils import Database
 from ....domain.errors import StorageError
 from ..event_log.addresses import hide_passwords, is_postgres
 from ..event_log.event_store import EventStore
+from ..event_log.log_tables import StoredRow
 from ..event_log.storage_errors import translate_storage_errors
-from ..event_log.stored_row import StoredRow
 from ..private_files import make_folder
 from ..sqlite.database_file import (
     find_database_path,

@@ -11,8 +11,8 @@ from ....projections.read_models.search_query import SearchQuery
 from ...models.context_limits import resolve_limit
 from ...settings.settings import Settings as UserSettings
 from ..event_log.event_store import EventStore
+from ..event_log.log_tables import StoredRow
 from ..event_log.recorder import LogSubscription
-from ..event_log.stored_row import StoredRow
 from .index_feed import IndexFeed
 from .read_model_file import (
     ReadModelDatabase,

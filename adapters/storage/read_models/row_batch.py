@@ -14,7 +14,7 @@ from ....projections.read_models.session_row import SessionRow
 from ....projections.rendering.sendable import replace_half_characters
 from ...models.model_catalog import PriceLookup
 from ..event_log.event_store import EventStore
-from ..event_log.stored_row import StoredRow
+from ..event_log.log_tables import StoredRow
 from ..view_reader import ViewReader
 
 ResolveLimit = Callable[[LoggedContext], ContextLimit]

@@ -19,7 +19,7 @@ from ....projections.read_models.searchable_text import (
 )
 from ....projections.read_models.timestamps import find_event_time, format_timestamp
 from ..event_log.event_store import EventStore
-from ..event_log.stored_row import StoredRow
+from ..event_log.log_tables import StoredRow
 from .read_model_file import ReadModelDatabase
 
 _TEXT_TOPICS = {event.TOPIC for event in SEARCHABLE_EVENTS}

@@ -16,7 +16,7 @@ import cutbank
 from cutbank import Block, CompactionOptions, ExportError, SessionStore, verify
 from cutbank.adapters.interfaces.command_line.cli import main
 from cutbank.adapters.storage.event_log.event_mapper import decompress_any
-from cutbank.adapters.storage.event_log.stored_row import ImportRow
+from cutbank.adapters.storage.event_log.log_tables import ImportRow
 
 
 @pytest.fixture

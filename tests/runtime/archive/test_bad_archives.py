@@ -23,7 +23,7 @@ from cutbank.adapters.storage.event_log.event_mapper import (
     compute_keyed_hash,
     dump_json,
 )
-from cutbank.adapters.storage.event_log.stored_row import Batch
+from cutbank.adapters.storage.event_log.log_tables import Batch
 
 Forge = Callable[[sqlite3.Connection], object]
 

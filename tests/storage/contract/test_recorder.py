@@ -20,8 +20,7 @@ from short_sessions import number_of_rows
 import cutbank
 from cutbank import Block, SessionStore, StoredSession, verify
 from cutbank.adapters.runtime.sessions.store_context import ServerClock
-from cutbank.adapters.storage.event_log.recorder import Recorder
-from cutbank.adapters.storage.event_log.stored_row import (
+from cutbank.adapters.storage.event_log.log_tables import (
     AppendKey,
     Batch,
     ImportRow,
@@ -29,6 +28,7 @@ from cutbank.adapters.storage.event_log.stored_row import (
     StoredRow,
     Stream,
 )
+from cutbank.adapters.storage.event_log.recorder import Recorder
 
 
 def versions(rows: Sequence[StoredRow]) -> list[int]:
