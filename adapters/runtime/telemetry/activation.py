@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from ..compaction.options import CompactionRequest
     from ..compaction.outcome import CompactionOutcome
     from ..idle.notices import WorkerNotice
-    from .spans import CompactionTelemetry
+    from .open_telemetry import CompactionTelemetry
 
 
 def make_compaction_watch(
@@ -19,7 +19,7 @@ def make_compaction_watch(
     """Return what traces one compaction, None without telemetry."""
     if not _is_used():
         return None
-    from .spans import CompactionTelemetry  # noqa: PLC0415 - only with telemetry
+    from .open_telemetry import CompactionTelemetry  # noqa: PLC0415 - only with telemetry
 
     return CompactionTelemetry(reader, request)
 
@@ -30,14 +30,14 @@ def measure_wait(
     """Measure how long an agent waits for its next view; its loop's newest outcome is asked for."""
     if not _is_used():
         return nullcontext()
-    from .metrics import measure_preparation  # noqa: PLC0415 - as above
+    from .open_telemetry import measure_preparation  # noqa: PLC0415 - as above
 
     return measure_preparation(find_outcome)
 
 
 def record_notice(notice: "WorkerNotice") -> None:
     if _is_used():
-        from .metrics import record_worker_metrics  # noqa: PLC0415 - as above
+        from .open_telemetry import record_worker_metrics  # noqa: PLC0415 - as above
 
         record_worker_metrics(notice)
 

@@ -1,12 +1,21 @@
-"""Traces a compaction as a span, with a child span for each summarizer and the costs of drafts."""
+"""Traces compactions as spans, and measures them, agents' waits and idle workers.
 
+A compaction is a span with a child for each summarizer. No metric identifies a session.
+"""
+
+import logging
 from collections import defaultdict
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import lru_cache
+from importlib.metadata import version
 from time import monotonic
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
-from opentelemetry import context, trace
+from opentelemetry import context, metrics, trace
 from opentelemetry.trace import Status, StatusCode
+from opentelemetry.util.types import AttributeValue
 
 from ....domain.errors import (
     CompactionCancelledError,
@@ -21,7 +30,37 @@ from ....domain.session_events import Usage
 from ...storage.view_reader import ViewReader
 from ..compaction.options import CompactionRequest
 from ..compaction.outcome import CompactionOutcome
-from .metrics import Attributes, drop_missing, get_instruments, get_tracer, log_errors
+from ..idle.notices import NoticeKind, WorkerNotice
+
+logger = logging.getLogger("cutbank.telemetry")
+
+METER_NAME = "cutbank"
+DURATION_BOUNDS_S = (
+    *(0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5),
+    *(1, 2.5, 5, 10, 20, 40, 80, 160, 320),
+)
+"""Bounds for durations from milliseconds, for rules, to minutes, for models."""
+
+_SESSION_RESULTS = {
+    *(NoticeKind.DONE, NoticeKind.PASSED_OVER, NoticeKind.FAILED, NoticeKind.LOST),
+}
+"""Each session that was begun ends in one of these."""
+_MAINTENANCE_RESULTS = {NoticeKind.CHORE_DONE: "done", NoticeKind.CHORE_FAILED: "failed"}
+
+_DURATIONS = {
+    "compaction.duration": "How long compactions took, their summaries included",
+    "prepare.duration": "How long agents waited for what to send to their models",
+    "summary.duration": "How long summarizers took, their retries included",
+}
+_COUNTERS = {
+    # Name, unit and description.
+    "compaction.tokens_saved": ("token", "Tokens by which views became smaller"),
+    "summary.tokens": ("token", "Tokens that providers reported for summaries"),
+    "summary.cost": ("USD", "What drafts cost in US dollars, rejected ones included"),
+    "summary.drafts_rejected": ("draft", "Drafts that failed the gate"),
+    "idle.sessions": ("session", "Due sessions, by what became of them"),
+    "idle.chores": ("chore", "Backups that were due"),
+}
 
 _RESULT_BY_ERROR: dict[type[BaseException], str] = {
     NothingToCompactError: "nothing_to_gain",
@@ -36,6 +75,80 @@ _RESULT_BY_ERROR: dict[type[BaseException], str] = {
 USAGE_TOKEN_KINDS = {"gen_ai.usage.input_tokens": "input", "gen_ai.usage.output_tokens": "output"}
 """The attributes that add up to all tokens; the others are parts of these."""
 
+Attributes = dict[str, AttributeValue | None]
+"""Attributes whose value is None are left out."""
+
+
+def _drop_missing(attributes: Attributes) -> dict[str, AttributeValue]:
+    return {name: value for name, value in attributes.items() if value is not None}
+
+
+@lru_cache(maxsize=1)
+def _make_instruments(provider: Any) -> dict[str, Any]:
+    meter = provider.get_meter(METER_NAME, version("cutbank"))
+    made = {
+        name: meter.create_histogram(
+            f"cutbank.{name}",
+            unit="s",
+            description=description,
+            explicit_bucket_boundaries_advisory=DURATION_BOUNDS_S,
+        )
+        for name, description in _DURATIONS.items()
+    }
+    for name, (unit, description) in _COUNTERS.items():
+        made[name] = meter.create_counter(f"cutbank.{name}", f"{{{unit}}}", description)
+    made["idle.due"] = meter.create_gauge("cutbank.idle.due", "{session}", "Sessions that are due")
+    return made
+
+
+def _get_instrument(name: str) -> Any:
+    return _make_instruments(metrics.get_meter_provider())[name]
+
+
+def _measure(name: str, seconds: float, attributes: Attributes) -> None:
+    _get_instrument(name).record(seconds, _drop_missing(attributes))
+
+
+def _count(name: str, amount: float, attributes: Attributes) -> None:
+    _get_instrument(name).add(amount, _drop_missing(attributes))
+
+
+@contextmanager
+def _log_errors(what: str) -> Iterator[None]:
+    """Log whatever exporters and processors raise within this context, and suppress it."""
+    try:
+        yield
+    except Exception:  # span processors may raise anything
+        logger.exception("no telemetry of %s: nothing else was changed by it", what)
+
+
+@contextmanager
+def measure_preparation(find_outcome: Callable[[], CompactionOutcome | None]) -> Iterator[None]:
+    """Measure how long a compaction delays an agent's next model call."""
+    began, before, result = monotonic(), find_outcome(), "failed"
+    try:
+        yield
+        last = find_outcome()
+        is_new = last is not None and last is not before and last.compacted
+        result = "compacted" if is_new else "served"
+    finally:
+        with _log_errors("an agent's wait"):
+            about: Attributes = {"cutbank.prepare.outcome": result}
+            _measure("prepare.duration", monotonic() - began, about)
+
+
+def record_worker_metrics(notice: WorkerNotice) -> None:
+    about = notice.about
+    with _log_errors("an idle worker"):
+        if notice.due is not None:
+            _get_instrument("idle.due").set(notice.due)
+        if about in _SESSION_RESULTS:
+            _count("idle.sessions", 1, {"cutbank.idle.outcome": about.value})
+        if result := _MAINTENANCE_RESULTS.get(about):
+            chore = notice.chore or "unknown"
+            which: Attributes = {"cutbank.idle.outcome": result, "cutbank.idle.chore": chore}
+            _count("idle.chores", 1, which)
+
 
 class TimedSpan:
     """A span that is current in its thread until it ends; of an error it records only the type.
@@ -44,19 +157,19 @@ class TimedSpan:
     """
 
     def __init__(self, name: str, attributes: Attributes) -> None:
-        self.instruments = get_instruments()
-        self.span = get_tracer().start_span(name, attributes=drop_missing(attributes))
+        tracer = trace.get_tracer_provider().get_tracer(METER_NAME, version("cutbank"))
+        self.span = tracer.start_span(name, attributes=_drop_missing(attributes))
         self._token = context.attach(trace.set_span_in_context(self.span))
         self._began = monotonic()
 
     def add(self, attributes: Attributes) -> None:
-        self.span.set_attributes(drop_missing(attributes))
+        self.span.set_attributes(_drop_missing(attributes))
 
     def end(self, duration: str, about: Attributes, error: str | None) -> None:
         """End the span and measure it; `about` are the attributes of the metric `duration`."""
         try:
             # While the span is current, so that exemplars link to it.
-            self.instruments.measure(duration, monotonic() - self._began, about)
+            _measure(duration, monotonic() - self._began, about)
         finally:
             context.detach(self._token)
             if error is not None:
@@ -82,11 +195,11 @@ class SummarySpan(TimedSpan):
         self.add(who)
         if event.cost_usd is not None:
             self._paid["cutbank.cost"] += event.cost_usd
-            self.instruments.count("summary.cost", event.cost_usd, who)
+            _count("summary.cost", event.cost_usd, who)
         for name, tokens in _list_usage(event.usage).items():
             self._paid[name] += tokens
             if kind := USAGE_TOKEN_KINDS.get(name):
-                self.instruments.count("summary.tokens", tokens, who | {"gen_ai.token.type": kind})
+                _count("summary.tokens", tokens, who | {"gen_ai.token.type": kind})
         if event.moment is CompactionEventKind.SUMMARIZED:
             self._outcome, self._error = "accepted", None
         elif event.rule is None:
@@ -94,9 +207,9 @@ class SummarySpan(TimedSpan):
         else:
             self._outcome, self._error = "rejected", event.rule
             rule: Attributes = {"cutbank.rule": event.rule}
-            about = drop_missing(rule | {"cutbank.cost": event.cost_usd})
+            about = _drop_missing(rule | {"cutbank.cost": event.cost_usd})
             self.span.add_event("cutbank.draft_rejected", about)
-            self.instruments.count("summary.drafts_rejected", 1, self._who | rule)
+            _count("summary.drafts_rejected", 1, self._who | rule)
 
     def finish(self, *, is_cancelled: bool) -> None:
         if is_cancelled:
@@ -146,7 +259,7 @@ class CompactionTelemetry:
         self._summary: SummarySpan | None = None
 
     def __enter__(self) -> Self:
-        with log_errors("a compaction"):
+        with _log_errors("a compaction"):
             self._span = TimedSpan("cutbank.compact", self._reason | self._session)
         return self
 
@@ -159,7 +272,7 @@ class CompactionTelemetry:
         if self._span is None:
             return
         self._end_summary(is_cancelled=True)
-        with log_errors("a compaction"):
+        with _log_errors("a compaction"):
             wrong = None
             if kind is not None:
                 by_error = (name for one, name in _RESULT_BY_ERROR.items() if issubclass(kind, one))
@@ -172,7 +285,7 @@ class CompactionTelemetry:
     def __call__(self, event: CompactionEvent) -> None:
         if self._span is None:
             return
-        with log_errors(f"{event.moment} of a compaction"):
+        with _log_errors(f"{event.moment} of a compaction"):
             self._record_event(self._span, event)
 
     def finish(self, outcome: CompactionOutcome) -> CompactionOutcome:
@@ -210,12 +323,12 @@ class CompactionTelemetry:
                     }
                 )
                 saved = max(before.tokens - after.tokens, 0)
-                span.instruments.count("compaction.tokens_saved", saved, self._reason)
+                _count("compaction.tokens_saved", saved, self._reason)
             case _:
                 pass
 
     def _end_summary(self, *, is_cancelled: bool = False) -> None:
         if (summary := self._summary) is not None:
             self._summary = None
-            with log_errors("a summarizer"):
+            with _log_errors("a summarizer"):
                 summary.finish(is_cancelled=is_cancelled)
