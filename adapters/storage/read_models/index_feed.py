@@ -35,7 +35,7 @@ from ..event_log.event_store import EventStore
 from ..event_log.log_tables import StoredRow
 from ..view_reader import ViewReader
 from .compaction_ledger import LINEAGE_TOPICS, add_decision, measure_boundaries
-from .row_batch import IndexTools, ResolveLimit, RowBatch, TouchedSession, copy_fields
+from .row_batch import ResolveLimit, RowBatch, TouchedSession, copy_fields
 
 _GROWING_TOPICS = {event.TOPIC for event in (ToolCalled, ToolReturned, ToolCallAbandoned)}
 """Events that only make a session larger, by tokens that are stored with them; never parsed."""
@@ -64,11 +64,13 @@ class IndexFeed:
 
     def __init__(self, store: EventStore, limit_of: ResolveLimit) -> None:
         self.store = store
-        open_reader = lru_cache(maxsize=1)(partial(ViewReader, store, lineage=MAIN_LINEAGE))
-        self._tools = IndexTools(store, limit_of, open_reader, PriceLookup())
+        self._limit_of = limit_of
+        self._prices = PriceLookup()
+        # The last one is cached, as events come in runs.
+        self._open_reader = lru_cache(maxsize=1)(partial(ViewReader, store, lineage=MAIN_LINEAGE))
 
     def apply(self, db: Database, events: Sequence[StoredRow]) -> int:
-        batch = RowBatch(self._tools, db)
+        batch = RowBatch(self.store, db)
         read = self.store.mapper.to_domain_event
         for row in events:
             if row.topic in LINEAGE_TOPICS:
@@ -84,14 +86,90 @@ class IndexFeed:
                 event = read(row)
                 touched.row.apply(event, row.tokens)
                 if isinstance(event, ModelCalled):
-                    _add_call(batch, touched.row, row.id, event)
+                    self._add_call(batch, touched.row, row.id, event)
                 elif isinstance(event, ParentNamed):
                     _set_parent(batch, touched.row)
         for touched in batch.sessions:
-            _finish_session(batch, touched)
+            self._finish_session(touched)
         batch.write_sessions()
         measure_boundaries(batch)
         return len(events)
+
+    def _finish_session(self, touched: TouchedSession) -> None:
+        read = self.store.mapper.to_domain_event
+        if (newest := touched.newest) is not None:
+            state = load_state(SessionState, load_json(newest.carried))
+            touched.row.apply_newest(read(newest), state)
+        for event in map(read, reversed(touched.blocks)):
+            block = get_event_block(event)
+            if block is not None and (block.origin is None or block.origin.time):
+                touched.row.said_at = format_timestamp(find_event_time(event))
+                break
+        self._measure_session(touched.row)
+        touched.row.utilisation = compute_utilization(touched.row.in_use, touched.row.context_limit)
+
+    def _add_call(
+        self, batch: RowBatch, session: SessionRow, number: int, call: ModelCalled
+    ) -> None:
+        usage = call.usage or Usage()
+        prompt = usage.context
+        called_at = (call.source_time and parse_source_time(call.source_time)) or call.timestamp
+        logged = LoggedContext(call.model, call.context_window, prompt or 0)
+        limit = self._limit_of(logged).tokens
+        share = compute_utilization(prompt, limit) if prompt is not None else None
+        prices = self._prices.price_call(call.model, call.usage, called_at)
+        session.has_calls = 1
+        session.model = call.model or session.model
+        batch.execute(
+            "UPDATE model_calls SET repeated = 1 WHERE session_id = ? AND call_id = ? AND id < ?",
+            session.id,
+            call.call_id,
+            number,
+        )
+        batch.add(
+            "model_calls",
+            id=number,
+            session_id=session.id,
+            position=call.originator_version,
+            repeated=0,
+            view_position=call.position,
+            prompt_tokens=prompt,
+            cached_tokens=usage.cache_read,
+            cache_write_tokens=usage.cache_write,
+            cache_write_1h_tokens=usage.cache_write_1h,
+            input_tokens=usage.input,
+            output_tokens=usage.output,
+            reasoning_tokens=usage.reasoning,
+            utilisation=share,
+            level=name_level(share) if share is not None else None,
+            called_at=format_timestamp(called_at),
+            **copy_fields(call, "call_id model lineage lineage_version renderer fingerprint"),
+            **copy_fields(call, "cost_usd latency_s stop_reason"),
+            **dict(zip(_PRICE_COLUMNS, prices or (), strict=False)),
+        )
+        if session.source is not None:
+            batch.execute(_MARK_COPIES, number)
+
+    def _measure_session(self, row: SessionRow) -> None:
+        """Measure a session's view, the context in use, and its limit.
+
+        What is appended is counted; only a view that changed otherwise is read again.
+        """
+        reader = self._open_reader(row.namespace, row.key)
+        if row.view_tokens is None:
+            view = reader.read_view(row.position, row.served_version)
+            row.view_tokens = view.tokens
+            row.system_tokens = estimate_text(view.system_prompt or "")
+            tools = view.tool_definitions
+            row.tools_tokens = estimate_text(str(tools)) if tools else 0
+        row.in_use, row.reported = row.view_tokens, None
+        if not row.has_calls:
+            return  # without reported usage, the estimate cannot improve
+        use = reader.read_history()[0].measure_usage()
+        row.in_use, row.reported = use.used_tokens, use.reported_tokens
+        logged = read_logged_context(self.store, row.namespace, row.key, at=row.position)
+        found = self._limit_of(logged)
+        row.context_limit, row.limit_source = found.tokens, found.source.value
 
 
 def _open_session(batch: RowBatch, row: StoredRow, event: SessionOpened) -> None:
@@ -140,80 +218,3 @@ def _note_row(batch: RowBatch, touched: TouchedSession, row: StoredRow) -> None:
     touched.row.bytes += len(plaintext)
     if b'"bodies":' in plaintext:
         touched.row.bytes += sum(len(body) for _, body in batch.store.mapper.read_bodies(row))
-
-
-def _finish_session(batch: RowBatch, touched: TouchedSession) -> None:
-    read = batch.store.mapper.to_domain_event
-    if (newest := touched.newest) is not None:
-        state = load_state(SessionState, load_json(newest.carried))
-        touched.row.apply_newest(read(newest), state)
-    for event in map(read, reversed(touched.blocks)):
-        block = get_event_block(event)
-        if block is not None and (block.origin is None or block.origin.time):
-            touched.row.said_at = format_timestamp(find_event_time(event))
-            break
-    _measure_session(batch, touched.row)
-    touched.row.utilisation = compute_utilization(touched.row.in_use, touched.row.context_limit)
-
-
-def _add_call(batch: RowBatch, session: SessionRow, number: int, call: ModelCalled) -> None:
-    usage = call.usage or Usage()
-    prompt = usage.context
-    called_at = (call.source_time and parse_source_time(call.source_time)) or call.timestamp
-    logged = LoggedContext(call.model, call.context_window, prompt or 0)
-    limit = batch.tools.limit_of(logged).tokens
-    share = compute_utilization(prompt, limit) if prompt is not None else None
-    prices = batch.tools.prices.price_call(call.model, call.usage, called_at)
-    session.has_calls = 1
-    session.model = call.model or session.model
-    batch.execute(
-        "UPDATE model_calls SET repeated = 1 WHERE session_id = ? AND call_id = ? AND id < ?",
-        session.id,
-        call.call_id,
-        number,
-    )
-    batch.add(
-        "model_calls",
-        id=number,
-        session_id=session.id,
-        position=call.originator_version,
-        repeated=0,
-        view_position=call.position,
-        prompt_tokens=prompt,
-        cached_tokens=usage.cache_read,
-        cache_write_tokens=usage.cache_write,
-        cache_write_1h_tokens=usage.cache_write_1h,
-        input_tokens=usage.input,
-        output_tokens=usage.output,
-        reasoning_tokens=usage.reasoning,
-        utilisation=share,
-        level=name_level(share) if share is not None else None,
-        called_at=format_timestamp(called_at),
-        **copy_fields(call, "call_id model lineage lineage_version renderer fingerprint"),
-        **copy_fields(call, "cost_usd latency_s stop_reason"),
-        **dict(zip(_PRICE_COLUMNS, prices or (), strict=False)),
-    )
-    if session.source is not None:
-        batch.execute(_MARK_COPIES, number)
-
-
-def _measure_session(batch: RowBatch, row: SessionRow) -> None:
-    """Measure a session's view, the context in use, and its limit.
-
-    What is appended is counted; only a view that changed otherwise is read again.
-    """
-    reader = batch.tools.open_reader(row.namespace, row.key)
-    if row.view_tokens is None:
-        view = reader.read_view(row.position, row.served_version)
-        row.view_tokens = view.tokens
-        row.system_tokens = estimate_text(view.system_prompt or "")
-        tools = view.tool_definitions
-        row.tools_tokens = estimate_text(str(tools)) if tools else 0
-    row.in_use, row.reported = row.view_tokens, None
-    if not row.has_calls:
-        return  # without reported usage, the estimate cannot improve
-    use = reader.read_history()[0].measure_usage()
-    row.in_use, row.reported = use.used_tokens, use.reported_tokens
-    logged = read_logged_context(batch.store, row.namespace, row.key, at=row.position)
-    found = batch.tools.limit_of(logged)
-    row.context_limit, row.limit_source = found.tokens, found.source.value

@@ -107,8 +107,19 @@ class ReadModels:
         `search` says whether full-text search catches up too; `until` is called between batches and
         returns True to stop.
         """
+        taken = 0
         with translate_read_model_errors(self.name, self.log):
-            return self._catch_up(progress, search=search, until=until)
+            self.file.reopen_replaced()
+            total = self.store.recorder.max_notification_id() if progress else 0
+            feeds: list[IndexFeed | SearchFeed] = [self._index]
+            feeds += [self._words] if search else []
+            # Text is slow, so the index catches up between its batches.
+            while not until() and (more := next(filter(None, map(self._advance, feeds)), 0)):
+                taken += more
+                if progress:
+                    done = sum(self.file.read_position(feed.name).position for feed in feeds)
+                    progress(done, max(done, len(feeds) * total))
+        return taken
 
     def rebuild(self, progress: Progress | None = None) -> int:
         """Empty the file and read the whole log again; return the number of events."""
@@ -125,27 +136,6 @@ class ReadModels:
         except InvalidSettingError:
             known = UserSettings()  # a compaction reports the mistake; the index must go on
         return resolve_limit(known, logged=logged)
-
-    def _catch_up(
-        self, progress: Progress | None, *, search: bool, until: Callable[[], bool]
-    ) -> int:
-        self.file.reopen_replaced()
-        total = self.store.recorder.max_notification_id() if progress else 0
-        feeds: list[IndexFeed | SearchFeed] = [self._index]
-        feeds += [self._words] if search else []
-        taken = 0
-        while not until():
-            more = self._advance(self._index)
-            # Text is slow, so the index catches up between its batches.
-            if not more and search:
-                more = self._advance(self._words)
-            if not more:
-                break
-            taken += more
-            if progress:
-                done = sum(self.file.read_position(feed.name).position for feed in feeds)
-                progress(done, max(done, len(feeds) * total))
-        return taken
 
     def _advance(self, feed: IndexFeed | SearchFeed) -> int:
         """Take in one batch; return how many events it had, 0 if there were none."""

@@ -12,10 +12,8 @@ from ....domain.context_limit import ContextLimit, LoggedContext
 from ....domain.event import MAX_COUNT
 from ....projections.read_models.session_row import SessionRow
 from ....projections.rendering.sendable import replace_half_characters
-from ...models.model_catalog import PriceLookup
 from ..event_log.event_store import EventStore
 from ..event_log.log_tables import StoredRow
-from ..view_reader import ViewReader
 
 ResolveLimit = Callable[[LoggedContext], ContextLimit]
 """Returns how many tokens a prompt may have."""
@@ -48,26 +46,14 @@ class TouchedLineage:
     name: str
 
 
-@dataclass(frozen=True, slots=True)
-class IndexTools:
-    """What all batches of an index read with."""
-
-    store: EventStore
-    limit_of: ResolveLimit
-    open_reader: Callable[[str, str], ViewReader]
-    """Returns a session's reader on `main`; the last one is cached, as events come in runs."""
-    prices: PriceLookup
-
-
 class RowBatch:
     """One batch of rows, in an open transaction.
 
     Sessions and lineages are read once; sessions are written as they are in the end.
     """
 
-    def __init__(self, tools: IndexTools, db: Database) -> None:
-        self.tools = tools
-        self.store = tools.store
+    def __init__(self, store: EventStore, db: Database) -> None:
+        self.store = store
         self.activated: list[tuple[UUID, int]] = []
         """The boundaries that were activated, by lineage."""
         self._db = db
