@@ -161,3 +161,9 @@ class ImportFileError(CutbankError):
 
 class ExportError(CutbankError):
     """An export cannot be written; the message says why, and what to do."""
+
+
+def describe_error(error: BaseException) -> str:
+    """Return the class and the message of any error, in one line."""
+    text = " ".join(str(error).split())
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__

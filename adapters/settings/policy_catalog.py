@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from ...domain.errors import InvalidSettingError
+from ...domain.errors import InvalidSettingError, describe_error
 from ...domain.policies.catalog import (
     ALIASES,
     POLICIES,
@@ -97,7 +97,7 @@ def _load(point: "EntryPoint") -> PackagePolicy:
         policy = point.load()
         faults = list(find_shape_faults(policy))
     except (Exception, SystemExit) as error:  # noqa: BLE001 - imports may raise anything
-        return replace(found, problem=f"it cannot be loaded: {_in_one_line(error)}")
+        return replace(found, problem=f"it cannot be loaded: {describe_error(error)}")
     if not faults and policy.name != point.name:
         faults = [f"it calls itself {policy.name!r}; name its entry point so"]
     for word in () if faults else filter(None, (policy.name, find_alias(policy))):
@@ -110,8 +110,3 @@ def _load(point: "EntryPoint") -> PackagePolicy:
 
 def _package_name(point: "EntryPoint") -> str:
     return f"{point.dist.name} {point.dist.version}" if point.dist else "of no name"
-
-
-def _in_one_line(error: BaseException) -> str:
-    said = " ".join(str(error).split())
-    return f"{type(error).__name__}: {said}" if said else type(error).__name__

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Union, get_args, get_origin, get_type_hints
 
 from ..blocks import AnyBlock, Block, ToolCall, ToolResult
 from ..compaction_events import Trigger
-from ..errors import CutbankError, InvalidSettingError, NothingToCompactError
+from ..errors import CutbankError, InvalidSettingError, NothingToCompactError, describe_error
 from ..item import WindowItem
 from ..ranges import Ranges
 from ..settings import QUIRK, list_settings
@@ -62,7 +62,7 @@ def _find_faults(policy: Policy) -> Iterator[str]:
         except InvalidSettingError:
             continue
         except Exception as error:  # noqa: BLE001 - anything but InvalidSettingError is a fault
-            described = _describe_error(error)
+            described = describe_error(error)
             yield f"{setting.name} = [None] raises {described}, not InvalidSettingError"
         else:
             yield f"{setting.name} may be [None]: call check(self) in __post_init__"
@@ -97,7 +97,7 @@ def _ask_for_plan(policy: Policy, window: Window) -> Plan | str | None:
     except Exception as error:
         # It may raise anything; the report shows its author what.
         why = "it may raise NothingToCompactError"
-        raise _FaultError(f"plan raises {_describe_error(error)}; {why}") from error
+        raise _FaultError(f"plan raises {describe_error(error)}; {why}") from error
     if answer is not None and not isinstance(answer, Plan):
         raise _FaultError(f"plan returns {type(answer).__name__}, not a Plan or None")
     return answer
@@ -123,7 +123,7 @@ def _find_threshold_fault(policy: Policy, window: Window, answer: Plan | str | N
     try:
         fires: Any = is_due(policy, window)
     except Exception as error:
-        raise _FaultError(f"fires raises {_describe_error(error)}") from error
+        raise _FaultError(f"fires raises {describe_error(error)}") from error
     if not isinstance(fires, bool):
         return f"fires returns {fires!r}, not True or False"
     if window.trigger is not Trigger.THRESHOLD:
@@ -134,10 +134,6 @@ def _find_threshold_fault(policy: Policy, window: Window, answer: Plan | str | N
     if answer is None and fires and isinstance(_ask_for_plan(policy, asked), Plan):
         return "it fires, and has no plan but where it is asked: it would fire again and again"
     return None
-
-
-def _describe_error(error: BaseException) -> str:
-    return f"{type(error).__name__}: {' '.join(str(error).split())}"
 
 
 # The shape of a class

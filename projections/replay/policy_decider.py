@@ -13,6 +13,7 @@ from ...domain.errors import (
     NothingToCompactError,
     PolicyFailedError,
     SummarizerFailedError,
+    describe_error,
 )
 from ...domain.event import Event
 from ...domain.policies.policy import is_due, quiet_below
@@ -152,10 +153,9 @@ class PolicyDecider:
         except NothingToCompactError:
             raise
         except Exception as error:
-            what = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
             raise PolicyFailedError(
                 f"{self.terms.policy.name} failed at call {call.number} of {self.recording.key!r}, "
-                f"which saw up to #{call.last_seen_position}: {what}"
+                f"which saw up to #{call.last_seen_position}: {describe_error(error)}"
             ) from error
 
     def _is_futile(self, fold: ReplayFold) -> bool:

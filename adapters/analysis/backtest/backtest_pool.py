@@ -17,7 +17,13 @@ from typing import Any, NamedTuple
 from pebble import ProcessExpired, ProcessPool
 
 from ....domain.backtest.cell import Cell, CellOutcome
-from ....domain.errors import BacktestError, CacheFileError, CutbankError, PolicyFailedError
+from ....domain.errors import (
+    BacktestError,
+    CacheFileError,
+    CutbankError,
+    PolicyFailedError,
+    describe_error,
+)
 from ...runtime.sessions.session_store import SessionStore, open_store
 from ...settings.settings import Settings
 from ...storage.event_log.storage_errors import translate_storage_errors
@@ -233,11 +239,6 @@ def measure_item(
         if isinstance(cause, MemoryError):
             return MeasurementFailure(CellOutcome.DIED, f"it ran out of memory ({why})")
         return MeasurementFailure(CellOutcome.FAILED, why)
-
-
-def describe_error(error: BaseException) -> str:
-    text = " ".join(str(error).split())
-    return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
 
 def _exit_with_parent() -> None:

@@ -1,18 +1,14 @@
 """Implements `import`: reads other agents' transcripts into sessions, once or as they grow."""
 
-import os
-import signal
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing
 from dataclasses import asdict
 from datetime import UTC, datetime
 from functools import partial
 from itertools import chain
 from pathlib import Path
-from threading import Event
-from types import FrameType
 from typing import Any
 
 import typer
@@ -160,7 +156,6 @@ def _format_total(every: Sequence[FoundTranscripts]) -> str:
 def _follow_paths(
     call: Invocation, paths: list[Path], options: ImportOptions, *, reports: bool, quiet: bool
 ) -> None:
-    stop = Event()
     sessions: set[str] = set()
     whole: list[str] = []
     counts = Counter[str]()
@@ -186,7 +181,10 @@ def _follow_paths(
             print_note(f"{files} of {formats} imported, and not followed")
         print_note(f"following {', '.join(map(str, paths))}: Ctrl-C ends it")
 
-    with open_call_store(call, creates=True) as store, _stop_on_signals(stop):
+    # A slow import that only `--follow` needs.
+    from ...runtime.idle.foreground import StopSignals  # noqa: PLC0415 - start-up time
+
+    with open_call_store(call, creates=True) as store, StopSignals() as signals:
         follower = TranscriptFollower(
             store,
             paths,
@@ -194,30 +192,12 @@ def _follow_paths(
             heard=print_news,
             imported=print_import,
         )
-        follower.follow(stop, print_start)
+        follower.follow(signals.stopped, print_start)
     every = list(follower.reports.values())
     if not call.as_json and (reports or any(one.redacted for one in every)):
         print_totals(every, is_listed=True, is_full=reports)
     blocks, errors = (format_count(counts[name], name) for name in ("new block", "error"))
     print_note(f"{blocks} in {format_count(len(sessions), 'session')}, {errors}")
-
-
-@contextmanager
-def _stop_on_signals(stop: Event) -> Iterator[None]:
-    """Set `stop` on the first signal, so that the current file is finished; a second one kills."""
-
-    def receive(number: int, _frame: FrameType | None) -> None:
-        # The handlers stay, because the other signal may have arrived as well.
-        if stop.is_set():
-            os._exit(128 + number)
-        stop.set()
-
-    before = {number: signal.signal(number, receive) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 MAX_ERRORS = 5

@@ -9,6 +9,7 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from queue import Empty, SimpleQueue
+from threading import Event
 from time import monotonic
 from types import FrameType
 from typing import Any, Final, Self
@@ -29,7 +30,7 @@ class StopSignals:
     def __init__(self) -> None:
         # Signals arrive at any moment, and SimpleQueue is the queue whose `put` is reentrant.
         self._queue: SimpleQueue[None] = SimpleQueue()
-        self._is_stopping = False
+        self.stopped = Event()
 
     def __enter__(self) -> Self:
         self._before = {number: signal.signal(number, self._receive) for number in STOP_SIGNALS}
@@ -43,16 +44,16 @@ class StopSignals:
         """Wait for a signal, or for `wake`; return whether there was a signal."""
         with suppress(Empty):
             self._queue.get(timeout=timeout)
-        return self._is_stopping
+        return self.stopped.is_set()
 
     def wake(self) -> None:
         """Wake the waiting thread; callable from any thread."""
         self._queue.put(None)
 
     def _receive(self, number: int, _frame: FrameType | None) -> None:
-        if self._is_stopping:
+        if self.stopped.is_set():
             os._exit(128 + number)
-        self._is_stopping = True
+        self.stopped.set()
         self.wake()
 
 
