@@ -188,11 +188,16 @@ def export(
         if not view and session.info.source == to:
             outgoing.kept_source = find_kept_source(session, found)
             outgoing.has_new_request = _has_new_request(session, outgoing)
-        if isinstance(target, Path):
-            with open_new_path(target) as beside:
-                written = _write_path(found, outgoing, beside)
+        copied = _find_copy(found, outgoing)
+        if not isinstance(target, Path):
+            written = _write_file(found, outgoing, copied, target)
         else:
-            written = _write_stream(found, outgoing, target)
+            with open_new_path(target) as beside:
+                if copied and found.is_folder:
+                    written = write_folder(copied, beside)
+                else:
+                    with open_new(beside) as file:
+                        written = _write_file(found, outgoing, copied, file)
     return ExportReport(
         session=session.key,
         format=found.name,
@@ -254,18 +259,18 @@ def _count_sessions(source: KeptSource, found: Format, name: str) -> int:
     """Return how many sessions the source of a document holds, without forks and sub-agents."""
     with TemporaryDirectory() as folder:
         path = Path(folder, Path(name).name)
-        write_source(source, path, is_folder=found.is_folder)
+        if found.is_folder:
+            write_folder(source, path)
+        else:
+            path.write_bytes(source.read_whole())
         starts = [
             step for step in found.read(TranscriptSource(path)) if isinstance(step, SessionStart)
         ]
     return len({one.key for one in starts if not (one.parent_key or one.fork_of)})
 
 
-def write_source(source: KeptSource, path: Path, *, is_folder: bool) -> int:
-    """Write a kept source as a new file or folder; return the bytes written."""
-    if not is_folder:
-        with open_new(path) as file:
-            return sum(file.write(piece) for pieces in source.read_files() for piece in pieces)
+def write_folder(source: KeptSource, path: Path) -> int:
+    """Write a kept source as a new folder; return the bytes written."""
     make_folder(path)
     written = 0
     for name, content in unpack_files(source.read_whole()):
@@ -316,21 +321,6 @@ def _find_forks(session: StoredSession) -> Iterator[OutgoingSession]:
             yield make_outgoing(StoredSession(log), forks=False)
 
 
-def _write_path(found: Format, outgoing: OutgoingSession, path: Path) -> int:
-    if source := _find_copy(found, outgoing):
-        return write_source(source, path, is_folder=found.is_folder)
-    with open_new(path) as file:
-        return _write_pieces(found, outgoing, file)
-
-
-def _write_stream(found: Format, outgoing: OutgoingSession, out: BinaryIO) -> int:
-    if source := _find_copy(found, outgoing):
-        if found.is_folder:
-            raise ExportError(f"{found.name} is a folder of files: name a new folder with --out")
-        return sum(out.write(piece) for pieces in source.read_files() for piece in pieces)
-    return _write_pieces(found, outgoing, out)
-
-
 def _find_copy(found: Format, outgoing: OutgoingSession) -> KeptSource | None:
     """Return the source if it is written as it is; None if the format's writer has to.
 
@@ -348,7 +338,13 @@ def _find_copy(found: Format, outgoing: OutgoingSession) -> KeptSource | None:
     return None
 
 
-def _write_pieces(found: Format, outgoing: OutgoingSession, out: BinaryIO) -> int:
+def _write_file(
+    found: Format, outgoing: OutgoingSession, copied: KeptSource | None, out: BinaryIO
+) -> int:
+    if copied:
+        if found.is_folder:
+            raise ExportError(f"{found.name} is a folder of files: name a new folder with --out")
+        return sum(out.write(piece) for pieces in copied.read_files() for piece in pieces)
     assert found.write, "a format without a writer is copied"
     written = 0
     ended = True

@@ -18,6 +18,7 @@ from transcripts import name_of, samples
 
 from cutbank.adapters.transcripts.formats.catalog import FORMATS
 from cutbank.adapters.transcripts.formats.source import TranscriptSource
+from cutbank.adapters.transcripts.formats.steps import SourceProblem
 
 FORMATS_FOLDER = Path(__file__).parents[1] / "transcripts" / "formats"
 CASES = FORMATS_FOLDER / "cases"
@@ -44,9 +45,15 @@ def readings(name: str) -> list[str]:
 
 def reading_of(name: str, path: Path) -> list[str]:
     return [
-        json.dumps({"step": type(step).__name__} | plain(step))
+        json.dumps({"step": type(step).__name__} | plain(step) | where_of(step))
         for step in FORMATS[name].read(TranscriptSource(path))
     ]
+
+
+def where_of(step: Any) -> dict[str, str]:
+    """Return the field that a problem names."""
+    names_one = isinstance(step, SourceProblem) and ":" in step.reason
+    return {"field": step.reason.partition(":")[0]} if names_one else {}
 
 
 def plain(value: Any) -> Any:

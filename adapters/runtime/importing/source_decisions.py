@@ -15,7 +15,6 @@ from ...transcripts.formats.steps import (
     ReplacementText,
     Rewind,
     SourceCompaction,
-    SourceShortening,
 )
 from ..sessions.block_lookup import SessionBlocks
 from ..sessions.stored_session import StoredSession
@@ -25,7 +24,7 @@ SourcePositions = Mapping[str, tuple[int, int]]
 
 
 def record_shortening(
-    session: StoredSession, placed: SourcePositions, step: SourceShortening
+    session: StoredSession, placed: SourcePositions, step: SourceCompaction
 ) -> None:
     """Record a boundary that keeps all blocks of the recorded lineage, some with other text.
 
@@ -93,7 +92,7 @@ def record_source_compaction(
 
 def _save_boundary(  # noqa: PLR0917 - the parts of a boundary
     session: StoredSession,
-    step: SourceCompaction | SourceShortening,
+    step: SourceCompaction,
     head: int,
     kept: Ranges,
     texts: Mapping[int, str],

@@ -26,7 +26,6 @@ from ...transcripts.formats.steps import (
     SkippedEntry,
     SourceCompaction,
     SourceProblem,
-    SourceShortening,
     SubAgentLink,
 )
 from ...transcripts.reports import FileReport
@@ -182,8 +181,9 @@ class TranscriptImport:
                 line = step.line or self.report.entries + 1
                 self.report.unknown_at.setdefault(kind, f"{self.report.path}:{line}")
                 self._add_note(step)
-            case Rewind() | SourceCompaction() | SourceShortening():
-                self.report.compactions += isinstance(step, SourceCompaction)
+            case Rewind() | SourceCompaction():
+                is_compaction = isinstance(step, SourceCompaction) and not step.is_shortening
+                self.report.compactions += is_compaction
                 self._record_decision(step)
             case SkippedEntry(reason=reason):
                 self.outcome = max(self.outcome, _SKIPPED)
@@ -373,7 +373,7 @@ class TranscriptImport:
                     session.cancel_tool_call(call.block.tool_call_id, UNANSWERED_REASON)
                     self.report.abandoned += 1
 
-    def _record_decision(self, step: Rewind | SourceCompaction | SourceShortening) -> None:
+    def _record_decision(self, step: Rewind | SourceCompaction) -> None:
         self.flush()
         target = self.current
         if target and target.begin.fork_of:
@@ -385,10 +385,10 @@ class TranscriptImport:
                 match step:
                     case Rewind():
                         record_rewind(session, target.positions, step)
+                    case SourceCompaction(is_shortening=True):
+                        record_shortening(session, target.positions, step)
                     case SourceCompaction():
                         record_source_compaction(session, target.positions, step)
-                    case SourceShortening():
-                        record_shortening(session, target.positions, step)
             except IntegrityError:
                 continue  # another process wrote to the session: decide again
             return

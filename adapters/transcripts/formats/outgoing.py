@@ -15,8 +15,9 @@ from ....domain.compaction import RECORDED_LINEAGE
 from ....domain.compaction_events import CompactBoundary, Summary
 from ....domain.event import parse_source_time
 from ....domain.item import Role
-from ....domain.session_events import Fork, ModelCalled, Parent
+from ....domain.session_events import Fork, ModelCalled, Parent, Usage
 from ....projections.history_view import HistoryView
+from ....projections.rendering import sendable
 from .json_lines import parse_line
 
 
@@ -147,6 +148,17 @@ class OutgoingSession:
     def count_loss(self, what: str, count: int = 1) -> None:
         """Record what the target cannot hold: `images in tool results`, in the plural."""
         self.losses[what] += count
+
+    def parse_arguments(self, call: ToolCall) -> dict[str, Any]:
+        """Return a call's arguments as an object; anything else is a loss, and under `_raw`."""
+        try:
+            arguments = sendable.parse_sendable_json(call.arguments)
+        except ValueError:
+            arguments = None
+        if isinstance(arguments, dict):
+            return arguments
+        self.count_loss("tool arguments that are not a JSON object")
+        return {"_raw": call.arguments}
 
     @cached_property
     def view(self) -> HistoryView:
@@ -308,6 +320,12 @@ def _continues_message(held: list[OutgoingMessage], role: Role, block: AnyBlock)
     if named is None and role is Role.ASSISTANT:
         return block.message_id is None and len(held) == 1
     return named is not None and named == block.message_id
+
+
+def get_usage(call: ModelCalled | None) -> Usage:
+    """Return the usage of a call, with zeros for what is not known."""
+    usage = call.usage if call and call.usage else Usage()
+    return Usage(**{name: count or 0 for name, count in usage})
 
 
 def make_session_uuid(key: str) -> str:

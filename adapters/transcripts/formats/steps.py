@@ -122,19 +122,8 @@ class SourceCompaction:
     partial_reason: str | None = None
     """What the source lacks: `the summary is encrypted`."""
     replacements: tuple[ReplacementText, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class SourceShortening:
-    """A shortening of earlier blocks in the source's context, which removes none of them."""
-
-    key: str
-    trigger: Trigger
-    replacements: tuple[ReplacementText, ...]
-    pre_tokens: int | None = None
-    post_tokens: int | None = None
-    source_time: str | None = None
-    partial_reason: str | None = None
+    is_shortening: bool = False
+    """Whether nothing left the context, and only the texts of some entries were replaced."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,7 +162,6 @@ ImportStep = (
     | RawEntry
     | Rewind
     | SourceCompaction
-    | SourceShortening
     | SkippedEntry
     | SourceProblem
     | EntryEnd

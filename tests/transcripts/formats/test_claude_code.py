@@ -3,14 +3,14 @@
 from pathlib import Path
 
 import pytest
-from claude_code_talk import SESSION, Entry, Talk, Tell, reading_of, text
+from claude_code_talk import SESSION, Talk, Tell, reading_of, text
 from hypothesis import given
 from hypothesis import strategies as st
 from transcripts import import_path
 
 from cutbank import SessionStore, ToolResult, verify
 from cutbank.adapters.transcripts.formats.claude_code.compactions import CLEARED_RESULT_TEXT
-from cutbank.adapters.transcripts.formats.steps import Rewind, SessionStart, SourceProblem
+from cutbank.adapters.transcripts.formats.steps import Rewind, SessionStart
 
 # Compactions
 
@@ -57,52 +57,12 @@ def test_a_long_tree_of_dead_branches_is_read_in_time(tell: Tell) -> None:
     assert len(tell(talk).of(Rewind)) == 2_999
 
 
-def test_a_result_that_comes_after_the_next_message_takes_nothing_back(tell: Tell) -> None:
-    talk = Talk()
-    talk.user("go")
-    call = talk.calls("m1", "t1")
-    talk.says("m2", text("meanwhile"))
-    talk.result("t1", "late", parentUuid=call)
-
-    assert tell(talk).of(Rewind) == []
-
-
 def test_a_resumed_file_is_one_session_under_the_name_of_the_file(tell: Tell) -> None:
     talk = Talk()
     talk.user("go", sessionId="99999999-2222-3333-4444-555555555555")
     talk.user("on")
 
     assert tell(talk).of(SessionStart) == [SessionStart(SESSION)]
-
-
-def test_a_malformed_entry_says_what_was_expected_and_is_kept(tell: Tell) -> None:
-    changes: list[tuple[Entry, str]] = [
-        ({"message": "error"}, "message: expected an object, got text"),
-        ({"message": {"role": "user", "contenst": []}}, "message.content: expected a list, but"),
-        ({"message": {"role": "user", "content": 1}}, "message.content: expected a list, got a"),
-        ({"message": {"role": "user", "content": ["wow"]}}, "message.content[0]: expected an obj"),
-        ({"message": {"role": "assistant", "content": "a"}}, "message.role: expected user, got as"),
-        ({"type": None}, "type: expected text, got null"),
-        ({"type": "system"}, "subtype: expected text, but it is missing"),
-        ({"uuid": 1}, "uuid: expected text, got a whole number"),
-        ({"parentUuid": []}, "parentUuid: expected text, got a list"),
-        ({"isSidechain": "no"}, "isSidechain: expected true or false, got text"),
-        ({"timestamp": 1.5}, "timestamp: expected text, got a fraction"),
-    ]
-    for change, reason in changes:
-        talk = Talk()
-        talk.user("go")
-        talk.entries[0] |= change
-        talk.user("on")
-
-        reading = tell(talk)
-
-        assert reading.outcomes == ["error", "imported"]
-        (problem,) = reading.of(SourceProblem)
-        assert problem.line == 1
-        assert problem.reason.startswith(reason)
-        assert problem.raw
-        assert problem.key
 
 
 @given(st.permutations(range(6)))

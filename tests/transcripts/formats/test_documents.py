@@ -46,13 +46,6 @@ def test_another_file_is_not_recognized(name: str, body: str, tmp_path: Path) ->
     assert (name, body) in OTHERS or read(name, path).outcomes == ["error"]
 
 
-def test_lines_that_end_as_on_windows_are_read_the_same(tmp_path: Path) -> None:
-    path = tmp_path / "a.md"
-    path.write_bytes((AIDER + "#### go\n\nI go.\n").replace("\n", "\r\n").encode())
-
-    assert read("aider-history", path).said == [("user", "go"), ("assistant", "I go.")]
-
-
 def test_a_history_of_gemini_is_known_by_how_it_begins(tmp_path: Path) -> None:
     path = tmp_path / "a.json"
     starts = []

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from .....domain.compaction_events import Trigger
 from ..fields import JsonDict, get_field, require_field
 from ..json_lines import SourceLine
-from ..steps import ReplacementText, SourceCompaction, SourceShortening
+from ..steps import ReplacementText, SourceCompaction
 from .conversations import EntryNode, PendingCompaction
 
 MAX_SEGMENT_ENTRIES = 1_000
@@ -74,7 +74,7 @@ def keep_after_summary(nodes: _Nodes, ids: list[str], summary: EntryNode) -> Non
             node.index, node.nearest_above = -1, summary
 
 
-def _read_cleared(entry: JsonDict, key: str, answered: Mapping[str, str]) -> SourceShortening:
+def _read_cleared(entry: JsonDict, key: str, answered: Mapping[str, str]) -> SourceCompaction:
     """Return what a `microcompact_boundary` cleared; `answered` has the entry of each result."""
     metadata = get_field(entry, "microcompactMetadata", dict) or {}
     within = "microcompactMetadata."
@@ -82,9 +82,11 @@ def _read_cleared(entry: JsonDict, key: str, answered: Mapping[str, str]) -> Sou
     saved = get_field(metadata, "tokensSaved", int, within)
     calls = _read_texts(metadata, "compactedToolIds", within, optional=True)
     attachments = _read_texts(metadata, "clearedAttachmentUUIDs", within, optional=True)
-    return SourceShortening(
+    return SourceCompaction(
         key=key,
         trigger=_read_trigger(metadata, within),
+        summary=None,
+        is_shortening=True,
         replacements=(
             *(
                 ReplacementText(answered[id], CLEARED_RESULT_TEXT, id)
@@ -99,17 +101,18 @@ def _read_cleared(entry: JsonDict, key: str, answered: Mapping[str, str]) -> Sou
     )
 
 
-def _read_replaced(entry: JsonDict, key: str, answered: Mapping[str, str]) -> SourceShortening:
+def _read_replaced(entry: JsonDict, key: str, answered: Mapping[str, str]) -> SourceCompaction:
     """Return the texts that a `content-replacement` entry shows instead of tool results."""
     instead: list[ReplacementText] = []
     for one in require_field(entry, "replacements", list):
         match one:
             case {"toolUseId": str(id), "replacement": str(text)} if id in answered:
                 instead.append(ReplacementText(answered[id], text, id))
-    return SourceShortening(key, Trigger.THRESHOLD, tuple(instead))
+    texts = tuple(instead)
+    return SourceCompaction(key, Trigger.THRESHOLD, None, replacements=texts, is_shortening=True)
 
 
-SHORTENING_READERS: dict[str, Callable[[JsonDict, str, Mapping[str, str]], SourceShortening]] = {
+SHORTENING_READERS: dict[str, Callable[[JsonDict, str, Mapping[str, str]], SourceCompaction]] = {
     "system/microcompact_boundary": _read_cleared,
     "content-replacement": _read_replaced,
 }

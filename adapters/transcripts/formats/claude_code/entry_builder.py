@@ -18,7 +18,7 @@ from .....domain.blocks import (
 from .....domain.compaction_events import Trigger
 from .....domain.item import Role
 from .....domain.ranges import Ranges
-from .....domain.session_events import ModelCalled, Usage
+from .....domain.session_events import ModelCalled
 from .....projections.rendering import sendable
 from ..fields import JsonDict
 from ..outgoing import (
@@ -29,6 +29,7 @@ from ..outgoing import (
     OwnBlock,
     get_block_time,
     get_time,
+    get_usage,
     make_session_uuid,
     to_iso,
 )
@@ -175,6 +176,7 @@ class ClaudeEntryBuilder:
 
     def _build_answer(self, message: OutgoingMessage) -> Iterator[JsonDict]:
         call, first = message.call, message.outgoing_blocks[0]
+        usage = get_usage(call)
         made = self._make_id(first.position, "message").replace("-", "")
         calls = any(isinstance(block, ToolCall) for block in message.blocks)
         body = {
@@ -184,7 +186,12 @@ class ClaudeEntryBuilder:
             "model": (call and call.model) or (SYNTHETIC_MODEL if call is None else "unknown"),
             "stop_reason": _stop_reason(call, calls=calls),
             "stop_sequence": None,
-            "usage": _make_usage(call.usage if call else None),
+            "usage": {
+                "input_tokens": usage.input,
+                "cache_creation_input_tokens": usage.cache_write,
+                "cache_read_input_tokens": usage.cache_read,
+                "output_tokens": usage.output,
+            },
         }
         for said in message.outgoing_blocks:
             id, block = self._make_id(said.position, "assistant"), said.block
@@ -233,14 +240,7 @@ class ClaudeEntryBuilder:
         self.calls[call.tool_call_id] = (id, entry)
         if native := sendable.parse_native_item(call.native, CLAUDE_CODE_PROVIDER):
             return native | {"id": id}
-        try:
-            arguments = sendable.parse_sendable_json(call.arguments)
-        except ValueError:
-            arguments = None
-        if not isinstance(arguments, dict):
-            lost = "tool arguments that are not a JSON object: they are in `_raw`"
-            self.outgoing.count_loss(lost)
-            arguments = {"_raw": call.arguments}
+        arguments = self.outgoing.parse_arguments(call)
         return {"type": "tool_use", "id": id, "name": call.name, "input": arguments}
 
     def _legal_id(self, id: str, call: ToolCall) -> str:
@@ -287,13 +287,3 @@ def _shared_fields(outgoing: OutgoingSession) -> JsonDict:
 def _stop_reason(call: ModelCalled | None, *, calls: bool) -> str:
     told = call.stop_reason if call else None
     return _STOP_REASONS.get(told, told) if told else "tool_use" if calls else "end_turn"
-
-
-def _make_usage(usage: Usage | None) -> JsonDict:
-    told = usage or Usage()
-    return {
-        "input_tokens": told.input or 0,
-        "cache_creation_input_tokens": told.cache_write or 0,
-        "cache_read_input_tokens": told.cache_read or 0,
-        "output_tokens": told.output or 0,
-    }

@@ -9,7 +9,7 @@ from .....domain.compaction_events import Trigger
 from .....projections.rendering import summary_message
 from ..fields import JsonDict, get_field, require_object
 from ..json_lines import SourceLine
-from ..steps import Append, ImportStep, ReplacementText, SourceCompaction, SourceShortening
+from ..steps import Append, ImportStep, ReplacementText, SourceCompaction
 from ..summary_mark import find_marked_summary
 from .entries import FORMAT_NAME, PASSTHROUGH_FIELD
 from .items import ItemContent, read_item
@@ -164,15 +164,14 @@ def read_compaction(
     is_whole = len(context) == len(before)
     steps: list[ImportStep] = []
     if instead and is_whole and not summary:
-        steps.append(
-            SourceShortening(
-                f"{key}:shortened",
-                Trigger.THRESHOLD,
-                tuple(instead),
-                pre_tokens=size,
-                source_time=time,
-            )
+        shortened = replace(
+            make_compaction_step(None, key, time),
+            key=f"{key}:shortened",
+            pre_tokens=size,
+            replacements=tuple(instead),
+            is_shortening=True,
         )
+        steps.append(shortened)
     elif before:
         compacted = replace(
             make_compaction_step(summary, key, time),
@@ -194,7 +193,7 @@ def read_compaction(
 def add_post_tokens(steps: list[ImportStep], tokens: int | None) -> list[ImportStep]:
     """Return the steps of a compaction with the tokens that it left, once they are known."""
     match steps:
-        case [SourceCompaction() | SourceShortening() as first, *others]:
+        case [SourceCompaction() as first, *others]:
             return [replace(first, post_tokens=tokens or None), *others]
         case _:
             return steps

@@ -1,6 +1,5 @@
 """Converts a response item to blocks."""
 
-import json
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -263,10 +262,3 @@ _READERS: dict[str, Callable[[JsonDict, SourceLine], ItemContent]] = {
     "tool_search_call": _read_tool_search_call,
     "tool_search_output": _read_tool_search_output,
 }
-
-
-def find_native_item(block: AnyBlock) -> JsonDict | None:
-    if block.native is None or block.native.provider != CODEX_PROVIDER:
-        return None
-    item = json.loads(block.native.item)
-    return item if isinstance(item, dict) else None

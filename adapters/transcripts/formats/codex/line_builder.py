@@ -1,6 +1,5 @@
 """Builds the lines of a rollout: items for blocks from other sources, wrappers and events."""
 
-import json
 from collections.abc import Iterator, Sequence
 from typing import Any
 from uuid import NAMESPACE_URL, uuid5
@@ -23,7 +22,6 @@ from ..fields import JsonDict, is_uuid
 from ..outgoing import OutgoingBlock, OutgoingSession, to_iso
 from ..summary_mark import make_marked_text, make_summary_mark
 from .entries import CODEX_PROVIDER
-from .items import find_native_item
 
 MAX_CALL_ID_CHARACTERS = 64
 MAX_TOOL_NAME_CHARACTERS = 64
@@ -50,7 +48,10 @@ class CodexItemBuilder:
         content: list[JsonDict] = []
         role = ""
         for one in said:
-            speaker, own = _role_of(one.block), find_native_item(one.block)
+            speaker, own = (
+                _role_of(one.block),
+                sendable.parse_native_item(one.block.native, CODEX_PROVIDER),
+            )
             if content and speaker != role:
                 yield _make_message(role, content)
                 content = []
@@ -136,8 +137,7 @@ class CodexItemBuilder:
             case Media():
                 return self._build_media(part)
             case NativePart(native=native) if native.provider == CODEX_PROVIDER:
-                item = json.loads(native.item)
-                return item if isinstance(item, dict) else None
+                return sendable.parse_native_item(native, CODEX_PROVIDER)
             case _:
                 self.outgoing.count_loss(
                     "parts of tool results that only another provider understands"

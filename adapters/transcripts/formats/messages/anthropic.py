@@ -7,7 +7,7 @@ from .....domain.blocks import Block, BlockKind
 from ..claude_code.content import read_assistant_item, read_user_item
 from ..fields import JsonDict, get_field, require_field
 from ..json_lines import SourceLine
-from .dialect_detection import ANTHROPIC_MESSAGES
+from .message_file_reader import ANTHROPIC_MESSAGES
 from .message_file_writer import make_message_format
 from .message_reader import (
     Dialect,

@@ -16,8 +16,7 @@ from ..fields import JsonDict
 from ..format import Format
 from ..outgoing import OutgoingBlock, OutgoingCompaction, OutgoingSession
 from ..summary_mark import SUMMARY_MARK, is_imported_summary, make_marked_text
-from .dialect_detection import ANTHROPIC_MESSAGES, detect_dialect
-from .message_file_reader import read_message_file
+from .message_file_reader import ANTHROPIC_MESSAGES, detect_dialect, read_message_file
 from .message_reader import Dialect
 
 

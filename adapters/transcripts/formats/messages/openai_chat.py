@@ -19,8 +19,7 @@ from ..format import Format
 from ..json_lines import SourceLine
 from ..source import TranscriptSource
 from ..steps import ImportStep, SessionStart
-from .dialect_detection import CHAT_MESSAGES, TAU_MESSAGES, detect_value_dialect
-from .message_file_reader import SessionKeys
+from .message_file_reader import CHAT_MESSAGES, TAU_MESSAGES, SessionKeys, detect_value_dialect
 from .message_file_writer import make_message_format
 from .message_reader import (
     Dialect,

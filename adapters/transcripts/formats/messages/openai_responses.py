@@ -16,7 +16,7 @@ from .....domain.blocks import (
 )
 from ..fields import JsonDict, MalformedError, get_field, require_field, require_type
 from ..json_lines import SourceLine
-from .dialect_detection import RESPONSES_ITEMS
+from .message_file_reader import RESPONSES_ITEMS
 from .message_file_writer import make_message_format
 from .message_reader import (
     Dialect,

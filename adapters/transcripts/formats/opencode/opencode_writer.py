@@ -25,6 +25,7 @@ from ..outgoing import (
     OutgoingMessage,
     OutgoingSession,
     get_block_time,
+    get_usage,
     group_outgoing_messages,
     is_added,
     to_milliseconds,
@@ -204,9 +205,7 @@ class OpencodeDocument:
         at = to_milliseconds(get_block_time(said))
         match block:
             case ToolCall():
-                arguments = block.parse_arguments()
-                if "_raw" in arguments:
-                    self.outgoing.count_loss("tool arguments that are not a JSON object")
+                arguments = self.outgoing.parse_arguments(block)
                 state = {"status": "running", "input": arguments, "time": {"start": at}}
                 yield {
                     "type": "tool",
@@ -269,16 +268,12 @@ class OpencodeDocument:
         if role == "user":
             self.prompt = id
             return info | {"model": {"providerID": FORMAT_NAME, "modelID": model}}
-        usage = call.usage if call else None
-        reasoning = (usage and usage.reasoning) or 0
+        usage = get_usage(call)
         tokens = {
-            "input": (usage and usage.input) or 0,
-            "output": max(0, ((usage and usage.output) or 0) - reasoning),
-            "reasoning": reasoning,
-            "cache": {
-                "read": (usage and usage.cache_read) or 0,
-                "write": (usage and usage.cache_write) or 0,
-            },
+            "input": usage.input,
+            "output": max(0, (usage.output or 0) - (usage.reasoning or 0)),
+            "reasoning": usage.reasoning,
+            "cache": {"read": usage.cache_read, "write": usage.cache_write},
         }
         return info | {
             "time": {"created": self.last, "completed": self.last},

@@ -11,8 +11,6 @@ from ..steps import SourceCompaction
 
 _FORGOTTEN_TEXT = "[What came before left the context without a summary.]"
 """The text in place of forgotten events without a summary."""
-_MAX_LISTED = 2_000_000
-"""The limit of listed ids of kept events, over all compactions."""
 
 
 class EventReader:
@@ -23,7 +21,6 @@ class EventReader:
         """The source ids of the events in view, in order."""
         self.requested_trigger: Trigger | None = None
         """The reason for a requested condensation that has not come yet."""
-        self.listed_count = 0
 
     def request_condensation(self, event: JsonDict) -> None:
         by_person = event.get("reason") == "manual" or event.get("source") == "user"
@@ -52,15 +49,12 @@ class EventReader:
     def _make_compaction(self, entry: EntrySteps, summary: str) -> SourceCompaction:
         """Return a compaction; without a request, it was automatic."""
         trigger, self.requested_trigger = self.requested_trigger or Trigger.THRESHOLD, None
-        self.listed_count += len(self.shown)
-        is_listed = self.listed_count <= _MAX_LISTED
         return SourceCompaction(
             key=f"{entry.key}:compacted",
             trigger=trigger,
             summary=summary,
-            kept_ids=tuple(self.shown) if is_listed else (),
+            kept_ids=tuple(self.shown),
             source_time=entry.time,
-            partial_reason=None if is_listed else "which blocks stayed is not listed",
         )
 
 

@@ -1,6 +1,5 @@
 """Builds pi entries for messages, results and compactions of other sources."""
 
-import json
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -28,6 +27,7 @@ from ..outgoing import (
     OutgoingMessage,
     OutgoingSession,
     get_block_time,
+    get_usage,
     to_iso,
     to_milliseconds,
 )
@@ -230,7 +230,7 @@ class EntryComposer:
                 "type": "toolCall",
                 "id": block.tool_call_id,
                 "name": block.name,
-                "arguments": self._parse_arguments(block),
+                "arguments": self.outgoing.parse_arguments(block),
             }
         native = block.native
         if block.kind is BlockKind.THINKING:
@@ -244,16 +244,6 @@ class EntryComposer:
         if native:
             self.outgoing.count_loss("providers' own items")
         return _make_text(block.text) if block.text or not native else None
-
-    def _parse_arguments(self, block: ToolCall) -> JsonDict:
-        try:
-            arguments = json.loads(block.arguments, parse_constant=str)
-        except (ValueError, RecursionError):
-            arguments = None
-        if isinstance(arguments, dict):
-            return arguments
-        self.outgoing.count_loss("arguments that are not a JSON object")
-        return {"_raw": block.arguments}
 
     def _compose_compaction(self, one: OutgoingCompaction) -> JsonDict:
         boundary, summary = one.boundary, one.summary
@@ -308,13 +298,13 @@ def _tool_name(block: AnyBlock) -> str | None:
 
 
 def _make_usage(call: ModelCalled | None) -> JsonDict:
-    usage = call.usage if call else None
+    usage = get_usage(call)
     counts = {
-        "input": (usage and usage.input) or 0,
-        "output": (usage and usage.output) or 0,
-        "cacheRead": (usage and usage.cache_read) or 0,
-        "cacheWrite": (usage and usage.cache_write) or 0,
+        "input": usage.input or 0,
+        "output": usage.output or 0,
+        "cacheRead": usage.cache_read or 0,
+        "cacheWrite": usage.cache_write or 0,
     }
     cost = {**dict.fromkeys(counts, 0), "total": (call and call.cost_usd) or 0}
-    reasoning = {"reasoning": usage.reasoning} if usage and usage.reasoning else {}
+    reasoning = {"reasoning": usage.reasoning} if usage.reasoning else {}
     return {**counts, **reasoning, "totalTokens": sum(counts.values()), "cost": cost}
