@@ -54,6 +54,8 @@ class SessionState(NamedTuple):
     """Estimated tokens of all blocks so far, including retracted ones."""
     wake: str = ""
     """When the agent will resume by itself, as ISO 8601 in UTC; empty if nothing is scheduled."""
+    cleared: int = 0
+    """The last position of the beginning that was retracted whole, which no view has to read."""
 
 
 class Session(Aggregate[SessionState]):
@@ -284,7 +286,12 @@ class Session(Aggregate[SessionState]):
                 return state._replace(parented=position)
             case events.BlocksRetracted(positions=positions, reopened=reopened):
                 left = {call: at for call, at in state.open_calls.items() if at not in positions}
-                return state._replace(open_calls={**left, **reopened}, retraction=position)
+                first, last = positions.runs[0]
+                return state._replace(
+                    open_calls={**left, **reopened},
+                    retraction=position,
+                    cleared=max(state.cleared, last) if first == 1 else state.cleared,
+                )
             case events.WakeScheduled(at=at):
                 return state._replace(wake=at.astimezone(UTC).isoformat() if at else "")
             case events.SessionClosed():
@@ -312,6 +319,7 @@ def _count_block(
         state.blocks + 1,
         state.tokens + estimate_block(block),
         state.wake,
+        state.cleared,
     )
 
 

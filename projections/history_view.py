@@ -282,7 +282,11 @@ class HistoryFold:
         self.retracted |= positions
         if not self.undone_at and self.is_summary_undone():
             self.undone_at = self.position
-        for position in [p for p in self.entries if p in positions]:
+        if len(positions) < len(self.entries):
+            gone = [position for position in positions if position in self.entries]
+        else:
+            gone = [position for position in self.entries if position in positions]
+        for position in gone:
             entry = self.entries.pop(position)
             self.tokens -= entry.tokens
             self._gone.append((self.position, entry))

@@ -1,5 +1,6 @@
 """The types that users see: mypy and pyright check this file, and nothing runs it."""
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, assert_type
 
 import cutbank
@@ -45,6 +46,9 @@ def sessions_and_views(store: SessionStore) -> None:
     assert_type(session.append(Block.user("Go."), call, result), AppendResult)
     assert_type(session.view(), HistoryView)
     assert_type(session.recall(1), list[RecalledBlock])
+    assert_type(session.blocks(last=20, kinds=["user"]), Iterator[RecalledBlock])
+    assert_type(session.find("message 1"), AppendResult | None)
+    assert_type(session.pop(), RecalledBlock | None)
     assert_type(session.fork("two"), StoredSession)
 
 

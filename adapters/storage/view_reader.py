@@ -91,7 +91,7 @@ class ViewReader:
         position = coordinate.position
         if at is None and lineage_version is None:
             self._swap_in(lineage_state)
-            if advanced := self._advance(coordinate, lineage_state):
+            if advanced := self._advance(coordinate, state, lineage_state):
                 return advanced, coordinate
             history, self._log = self._fold(coordinate, state, lineage_state, self._log)
             self._newest = (history, coordinate, lineage_state)
@@ -189,7 +189,9 @@ class ViewReader:
         if served.active != state.prepared:
             self._coming = None
 
-    def _advance(self, coordinate: Coordinate, state: CompactionState) -> HistoryFold | None:
+    def _advance(
+        self, coordinate: Coordinate, session: SessionState, state: CompactionState
+    ) -> HistoryFold | None:
         """Return the newest fold brought up to date; None if a new fold is needed."""
         if self._newest is None:
             return None
@@ -197,7 +199,7 @@ class ViewReader:
         if coordinate.position < seen.position:
             self._log, self._boundary = {}, (0, None)  # the log was replaced
             return None
-        if _fold_key(seen_state) != _fold_key(state):
+        if _fold_key(seen_state) != _fold_key(state) or session.cleared > seen.position:
             return None
         if coordinate.position > seen.position:
             news = self.store.read(self.chain, Ranges.span(seen.position + 1, coordinate.position))
@@ -251,7 +253,7 @@ class ViewReader:
         if after:
             self._add_request(history, self._read_request_state(state, after))
         # A fork may inherit decisions about later positions than it shares.
-        shared = Ranges.span(1, coordinate.position)
+        shared = Ranges.span(state.cleared + 1, coordinate.position)
         positions = (kept | Ranges.span(after + 1, coordinate.position)) & shared
         log = self._read(positions, known)
         history.apply_all(log.values())

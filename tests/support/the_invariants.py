@@ -267,6 +267,23 @@ class TheInvariants(RuleBasedStateMachine):
         if alive:
             self._retract(model, Ranges.of([data.draw(st.sampled_from(alive))]))
 
+    @rule(key=sessions, pops=st.integers(1, 3))
+    def the_newest_blocks_are_popped(self, key: str, pops: int) -> None:
+        model = self.models[key]
+        for _ in range(pops):
+            newest = max(model.alive(), default=None)
+            popped = model.session.pop()
+            assert (popped and popped.position) == newest
+            model.retracted |= {newest} if newest else set()
+            model.was_retracted_since = True
+
+    @rule(key=sessions)
+    def everything_is_cleared(self, key: str) -> None:
+        model = self.models[key]
+        model.session.clear()
+        model.retracted |= set(model.said)
+        model.was_retracted_since = True
+
     @rule(key=sessions, data=st.data(), what=st.sampled_from(["pin", "unpin", "hide", "replace"]))
     def a_block_is_pinned_or_hidden(self, key: str, data: st.DataObject, what: str) -> None:
         model = self.models[key]

@@ -1,15 +1,16 @@
-"""Reads blocks by their handles, and finds what belongs to them: message, call and results."""
+"""Reads blocks by their handles or in order, and finds what belongs to them."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from ....domain.blocks import AnyBlock, ToolResult
-from ....domain.errors import InvalidPositionError
+from ....domain.blocks import AnyBlock, BlockKind, ToolResult
+from ....domain.errors import InvalidPositionError, InvalidSettingError
 from ....domain.event import Event
 from ....domain.ranges import Ranges, Run
 from ....domain.session_events import (
     BlockAppended,
     BlockEvent,
+    BlocksRetracted,
     ToolCallAbandoned,
     ToolCalled,
     ToolReturned,
@@ -40,7 +41,7 @@ def collect_positions(positions: Iterable[int | Ranges]) -> Ranges:
     return wanted
 
 
-_Answer = ToolReturned | ToolCallAbandoned
+CallEnd = ToolReturned | ToolCallAbandoned
 
 
 class SessionBlocks:
@@ -84,7 +85,7 @@ class SessionBlocks:
         if not blocks:
             raise InvalidPositionError(f"{wanted} has no block that can be retracted")
         calls = {recorded.position for recorded in log if isinstance(recorded.event, ToolCalled)}
-        answers = [one.event for one in log if isinstance(one.event, _Answer)]
+        answers = [one.event for one in log if isinstance(one.event, CallEnd)]
         waiting = calls - {answer.call for answer in answers} - set(open_calls.values())
         blocks |= self._find_answers(waiting)
         reopened: dict[str, int] = {}
@@ -104,7 +105,7 @@ class SessionBlocks:
         first, last = wanted.runs[0][0], wanted.runs[-1][1]
         log = self._store.read(self._chain, Ranges.span(first, last))
         seen = {recorded.position: recorded.event for recorded in log}
-        answers = (event for at in wanted if isinstance(event := seen[at], _Answer))
+        answers = (event for at in wanted if isinstance(event := seen[at], CallEnd))
         group = set(wanted) | {answer.call for answer in answers}
         elsewhere = group - seen.keys()
         messages = {_find_message(seen[at]) for at in group - elsewhere} - {None}
@@ -129,7 +130,7 @@ class SessionBlocks:
         for recorded in self._read_pages(min(waiting), 1):
             event = recorded.event
             if (
-                isinstance(event, _Answer)
+                isinstance(event, CallEnd)
                 and event.call in waiting
                 and recorded.position not in self.retracted
             ):
@@ -237,6 +238,85 @@ def make_recalled(recorded: RecordedEvent) -> RecalledBlock | None:
             return RecalledBlock(position, answer, turn)
         case _:
             return None
+
+
+def parse_kinds(kinds: Iterable[BlockKind | str]) -> frozenset[BlockKind]:
+    """Return the kinds by name. Raises InvalidSettingError for one that does not exist."""
+    try:
+        return frozenset(map(BlockKind, kinds))
+    except ValueError as error:
+        raise InvalidSettingError(f"{error}; kinds are {', '.join(BlockKind)}") from None
+
+
+def iter_blocks(
+    reader: ViewReader,
+    after: int,
+    before: int,
+    *,
+    kinds: Collection[BlockKind] | None = None,
+    retracted: bool = False,
+) -> Iterator[RecalledBlock]:
+    """Yield the blocks between two positions in order, reading page by page."""
+    store, chain = reader.store, reader.chain
+    head = store.read_head(chain)[0]
+    wanted = Ranges.span(after + 1, min(before - 1, head))
+    if not retracted:
+        wanted -= reader.read_retracted(head)
+    for block in read_recalled(store, chain, wanted):
+        if kinds is None or block.block.kind in kinds:
+            yield block
+
+
+def iter_newest_blocks(
+    reader: ViewReader,
+    after: int,
+    before: int,
+    *,
+    kinds: Collection[BlockKind] | None = None,
+    retracted: bool = False,
+    page_size: int = _FIRST_PAGE_EVENTS,
+) -> Iterator[RecalledBlock]:
+    """Yield the blocks between two positions, newest first, reading no more than is taken."""
+    head = reader.store.read_head(reader.chain)[0]
+    for recorded, gone in _read_back(reader.store, reader.chain, head, after, page_size):
+        if recorded.position >= before or (recorded.position in gone and not retracted):
+            continue
+        if (block := make_recalled(recorded)) and (kinds is None or block.block.kind in kinds):
+            yield block
+
+
+def find_newest_block(
+    store: EventStore, chain: Chain, head: int
+) -> tuple[RecalledBlock, Ranges] | None:
+    """Return the newest block that was not retracted, and all that was retracted behind it.
+
+    The positions behind it are the rest of the log, and older blocks that events in there retract.
+    """
+    for recorded, gone in _read_back(store, chain, head, 0, _FIRST_PAGE_EVENTS, skip=True):
+        position = recorded.position
+        if position not in gone and (block := make_recalled(recorded)):
+            return block, gone | Ranges.span(position, head)
+    return None
+
+
+def _read_back(
+    store: EventStore, chain: Chain, head: int, after: int, size: int, *, skip: bool = False
+) -> Iterator[tuple[RecordedEvent, Ranges]]:
+    """Yield the events down to `after`, newest first, with what events behind them retract.
+
+    `skip` leaves out what is retracted. As a retraction comes after what it takes back, it is met
+    in time.
+    """
+    gone, end = Ranges(), head
+    while end > after:
+        page = Ranges.span(max(end - size + 1, after + 1), end)
+        for recorded in reversed(store.read(chain, page - gone if skip else page)):
+            yield recorded, gone
+            if isinstance(recorded.event, BlocksRetracted):
+                gone |= recorded.event.positions
+        end, size = page.runs[0][0] - 1, min(_PAGE_EVENTS, 2 * size)
+        if skip and (run := next((run for run in gone.runs if run[0] <= end <= run[1]), None)):
+            end = run[0] - 1
 
 
 def filter_by_text(blocks: Iterable[RecalledBlock], text: str) -> Iterator[RecalledBlock]:

@@ -1,6 +1,6 @@
 """Reads and writes the streams of one session: what a session, its loop and its audits work on."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict, TypeVar, Unpack, cast
 
 from eventsourcing.persistence import IntegrityError
@@ -143,7 +143,7 @@ class SessionLog:
     def info(self) -> SessionInfo:
         """What the session is, and where it is from, as of now."""
         state, opening = self.state, self.read_opening()
-        named = cast(SessionTitled, self._event(state.titled)) if state.titled else opening
+        named = cast(SessionTitled, self.read_event(state.titled)) if state.titled else opening
         with translate_storage_errors(self.context.name):
             incomplete = self.events.recorder.select_incomplete_import(self.namespace, self.key)
         return SessionInfo(
@@ -161,7 +161,7 @@ class SessionLog:
     def parent(self) -> Parent | None:
         """The session, and the call in it, that this one works for."""
         parented = self.state.parented
-        named = cast(ParentNamed, self._event(parented)) if parented else self.read_opening()
+        named = cast(ParentNamed, self.read_event(parented)) if parented else self.read_opening()
         return named.parent
 
     @property
@@ -247,12 +247,18 @@ class SessionLog:
             self.decide(decision)
 
     def decide(
-        self, decision: Callable[[Session], T], *, key: str | None = None, expect: int | None = None
+        self,
+        decision: Callable[[Session], T],
+        *,
+        key: str | None = None,
+        expect: int | None = None,
+        keys: Sequence[AppendKey] = (),
     ) -> T | AppendKey:
         """Return a decision's result once it is stored; of an append stored before, its key.
 
-        A decision with a `key` returns the first and last position of what it appends. `expect` is
-        the position that the caller believes newest. Raises NotFoundError if the session was never
+        A decision with a `key` returns the first and last position of what it appends; one that
+        names its blocks itself fills `keys`. `expect` is the position that the caller believes
+        newest. Raises NotFoundError if the session was never
         opened, ConflictError if its position differs from `expect`, and the decision's own errors.
         """
         events = self.events
@@ -278,12 +284,12 @@ class SessionLog:
                     if self._load().version == before:
                         raise
                     continue
-                keys: tuple[AppendKey, ...] = ()
+                stored = list(keys)
                 if key is not None:
-                    first, last = cast("tuple[int, int]", result)
-                    keys = (AppendKey(self.id, key, first, last),)
+                    first, last, *_ = cast("tuple[int, ...]", result)
+                    stored.append(AppendKey(self.id, key, first, last))
                 try:
-                    events.save(session, keys=keys)
+                    events.save(session, keys=stored)
                 except IntegrityError:
                     continue  # another process appended first, so there is progress
                 return result
@@ -371,6 +377,15 @@ class SessionLog:
             blocks.check(wanted)
             return blocks.close_groups(wanted) if whole else wanted
 
-    def _event(self, position: int) -> Event:
+    def find_key(self, key: str) -> AppendKey | None:
+        """Return the append of that key, which may be of a session that this one is forked from."""
+        for segment in reversed(self.chain().segments):
+            known = self.events.select_key(segment.originator_id, key)
+            if known and (segment.last is None or known.last <= segment.last):
+                return known
+        return None
+
+    def read_event(self, position: int) -> Event:
+        """Return the event at a position."""
         with translate_storage_errors(self.context.name):
             return self.events.read(self.chain(), Ranges.of([position]))[0].event

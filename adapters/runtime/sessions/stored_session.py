@@ -1,12 +1,13 @@
 """Serves one session of a store: append to it, view it, compact it, recall what left."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from datetime import datetime
+from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple, Unpack, cast
 
 from pydantic import JsonValue
 
-from ....domain.blocks import AnyBlock
+from ....domain.blocks import AnyBlock, BlockKind, ToolResult
 from ....domain.compaction import MAIN_LINEAGE
 from ....domain.errors import InvalidPositionError, InvalidSettingError
 from ....domain.policies.policy import Policy
@@ -16,7 +17,18 @@ from ....domain.session_events import Parent
 from ....projections.history_view import HistoryView
 from ...storage.event_log.log_tables import AppendKey
 from ...storage.event_log.storage_errors import translate_storage_errors
-from .block_lookup import RecalledBlock, SessionBlocks, collect_positions, recall_blocks
+from .block_lookup import (
+    RECALL_PAGE_EVENTS,
+    CallEnd,
+    RecalledBlock,
+    SessionBlocks,
+    collect_positions,
+    find_newest_block,
+    iter_blocks,
+    iter_newest_blocks,
+    parse_kinds,
+    recall_blocks,
+)
 from .session_log import CallReport, SessionInfo, SessionLog, make_call_fields
 from .truncation import notify_truncated, preview_results
 
@@ -50,11 +62,16 @@ class StoredSession:
     # Writing
 
     def append(
-        self, *blocks: AnyBlock, key: str | None = None, expect: int | None = None
+        self,
+        *blocks: AnyBlock,
+        key: str | None = None,
+        keys: Sequence[str] | None = None,
+        expect: int | None = None,
     ) -> AppendResult:
         """Store blocks in order, all in one transaction, durably before this returns.
 
         `key` names the append: the same key again stores nothing and returns the first result.
+        `keys` names each block, and blocks whose names were used before are not stored again.
         `expect` is the position that the caller believes newest; ConflictError if it is not.
         Without it an append never conflicts. Of a tool result that is larger than the settings say,
         views show both ends, and the log keeps it whole. Raises OrphanToolResultError,
@@ -62,17 +79,34 @@ class StoredSession:
         """
         if not blocks:
             raise InvalidPositionError("nothing to append: give at least one block")
+        if keys is not None and (key is not None or not len(set(keys)) == len(keys) == len(blocks)):
+            raise InvalidSettingError(
+                f"keys: {len(keys)} for {len(blocks)} blocks; give each block a key of its own, and"
+                " the append no `key`"
+            )
 
         shown = preview_results(blocks, lambda: self.log.settings)
         shortened: list[int] = []
+        new_keys: list[AppendKey] = []
 
-        def decide(session: Session) -> tuple[int, int]:
-            positions = list(map(session.append, blocks, shown))
-            shortened[:] = [at for at, ends in zip(positions, shown, strict=True) if ends]
-            return positions[0], positions[-1]
+        def decide(session: Session) -> AppendResult:
+            shortened.clear()
+            new_keys.clear()
+            positions: list[int] = []
+            for index, (block, ends) in enumerate(zip(blocks, shown, strict=True)):
+                if keys and (known := self.log.events.select_key(session.id, keys[index])):
+                    positions.append(known.last)
+                    continue
+                positions.append(session.append(block, ends))
+                if ends:
+                    shortened.append(positions[-1])
+                if keys:
+                    new_keys.append(AppendKey(session.id, keys[index], *2 * positions[-1:]))
+            is_repeated = keys is not None and not new_keys
+            return AppendResult(min(positions), max(positions), is_repeated)
 
         with translate_storage_errors(self.log.context.name):
-            done = self._store(decide, key, expect)
+            done = self._store(decide, key, expect, new_keys)
             if shortened and not done.is_repeated:
                 notify_truncated(self.log, Ranges.of(shortened))
         return done
@@ -112,22 +146,26 @@ class StoredSession:
         if view is None:  # what was sent is not known
             call |= {"renderer": None, "fingerprint": None}
 
-        def decide(session: Session) -> tuple[int, int]:
+        def decide(session: Session) -> AppendResult:
             positions = [session.append(block) for block in read.blocks]
             session.record_call(call)
             positions = positions or [session.version]
-            return positions[0], positions[-1]
+            return AppendResult(positions[0], positions[-1])
 
         with translate_storage_errors(self.log.context.name):
             return self._store(decide, key, expect)
 
     def _store(
-        self, decide: Callable[[Session], tuple[int, int]], key: str | None, expect: int | None
+        self,
+        decide: Callable[[Session], AppendResult],
+        key: str | None,
+        expect: int | None,
+        keys: Sequence[AppendKey] = (),
     ) -> AppendResult:
-        done = self.log.decide(decide, key=key, expect=expect)
+        done = self.log.decide(decide, key=key, expect=expect, keys=keys)
         if isinstance(done, AppendKey):
             return AppendResult(done.first, done.last, is_repeated=True)
-        return AppendResult(*done)
+        return done
 
     def configure(
         self,
@@ -210,6 +248,34 @@ class StoredSession:
         with translate_storage_errors(self.log.context.name):
             return cast(Ranges, self.log.decide(decide))
 
+    def pop(self) -> RecalledBlock | None:
+        """Take back the newest block, and return it; None if there is no block.
+
+        Of a call and its result, the result goes first, and the call is open again then.
+        """
+
+        def decide(session: Session) -> RecalledBlock | None:
+            found = find_newest_block(self.log.events, self.log.chain(), session.version)
+            if found is None:
+                return None
+            newest, behind = found
+            reopened: dict[str, int] = {}
+            if isinstance(newest.block, ToolResult):
+                call = cast(CallEnd, self.log.read_event(newest.position)).call
+                reopened[newest.block.tool_call_id] = call
+            # With all that is behind it, so that the next search goes on before it.
+            session.retract(behind, reopened, "pop")
+            return newest
+
+        with translate_storage_errors(self.log.context.name):
+            return cast("RecalledBlock | None", self.log.decide(decide))
+
+    def clear(self) -> None:
+        """Take back all blocks; what was recorded stays in the log, and past views stay as sent."""
+        self.log.change(
+            lambda session: session.retract(Ranges.span(1, session.version), {}, "clear")
+        )
+
     def fork(
         self,
         key: str,
@@ -253,6 +319,45 @@ class StoredSession:
         with translate_storage_errors(self.log.context.name):
             self.log.check_lineage(lineage)
             return self.log.reader(lineage).read_view(at, lineage_version)
+
+    def blocks(
+        self,
+        *,
+        after: int = 0,
+        before: int | None = None,
+        last: int | None = None,
+        kinds: Collection[BlockKind | str] | None = None,
+        retracted: bool = False,
+        newest_first: bool = False,
+    ) -> Iterator[RecalledBlock]:
+        """Yield the blocks that were appended, in order, whatever a view shows of them.
+
+        Between two positions, both excluded; `last` blocks of these, still in order; only of some
+        `kinds`; with `retracted` also those that were taken back. Reads page by page, and with
+        `last` or `newest_first` from the end. Raises InvalidSettingError for an unknown kind.
+        """
+        wanted = None if kinds is None else parse_kinds(kinds)
+        reader = self.log.reader()
+        before = self.position + 1 if before is None else before
+        if last is None and not newest_first:
+            return iter_blocks(reader, after, before, kinds=wanted, retracted=retracted)
+        found = iter_newest_blocks(
+            reader,
+            after,
+            before,
+            kinds=wanted,
+            retracted=retracted,
+            page_size=min(last or 1, RECALL_PAGE_EVENTS) + 1,
+        )
+        if last is not None:
+            found = islice(found, last)
+        return found if newest_first else iter(list(found)[::-1])
+
+    def find(self, key: str) -> AppendResult | None:
+        """Where the append, or the block, of that key is; None if the key was never used."""
+        with translate_storage_errors(self.log.context.name):
+            known = self.log.find_key(key)
+        return AppendResult(known.first, known.last) if known else None
 
     def recall(self, *positions: int | Ranges, search: str | None = None) -> list[RecalledBlock]:
         """The original blocks at these handles, hidden, trimmed, summarized or not.
