@@ -6,8 +6,6 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from eventsourcing.persistence import PersistenceError
-
 from ....domain.compaction_events import Trigger
 from ....domain.errors import (
     CompactionCancelledError,
@@ -132,7 +130,7 @@ class IdleAttempt:
                 return AttemptResult(NoticeKind.PASSED_OVER, about, pause=BUSY_PAUSE)
             case LeaseLostError():
                 return AttemptResult(NoticeKind.LOST, about)
-            case StorageError() | PersistenceError():
+            case StorageError():
                 # Not the session's fault, so no attempt is counted: all work has to wait.
                 return AttemptResult(NoticeKind.FAILED, about, pause=BUSY_PAUSE, error=error)
             case InvalidSettingError():

@@ -12,8 +12,6 @@ from threading import RLock
 from time import monotonic
 from typing import Any
 
-from eventsourcing.persistence import PersistenceError
-
 from ....domain.errors import StorageError
 from ....domain.idle_rules import IdleRules
 from ...storage.event_log.event_store import get_utc_now
@@ -132,7 +130,7 @@ class IdleWorker:
             try:
                 with translate_storage_errors(self.store.name):
                     self.next_look = self._look()
-            except (StorageError, PersistenceError) as error:
+            except StorageError as error:
                 self.next_look = self._handle_database_away(error)
             self.looks, self.looked_at = self.looks + 1, self.clock()
             self.is_finished = not was_busy and self.begun == before
