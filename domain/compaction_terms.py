@@ -104,6 +104,8 @@ class CompactionTerms:
     """The prices of the agent's model, if the caller asks for prices."""
     expected_calls: int = EXPECTED_CALLS
     """Later calls over which a compaction has to pay for itself."""
+    require_saving: bool = False
+    """Whether an automatic compaction has to pay for itself."""
     limit_source: LimitSource = LimitSource.ARGUMENT
 
     @property

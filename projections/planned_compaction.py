@@ -12,12 +12,14 @@ from ..domain.digest import build_digest
 from ..domain.errors import NothingToCompactError, PolicyFailedError
 from ..domain.item import WindowItem
 from ..domain.plan_repairs import SUMMARY_DIVISOR, explain_no_gain
+from ..domain.pricing import format_dollars
 from ..domain.ranges import Ranges
 from ..domain.session_events import BlockAppended
 from ..domain.settlement import (
     Settlement,
     compute_summary_budget,
     list_newly_hidden,
+    price_compaction,
     settle_plan_to_fit,
 )
 from ..domain.summaries.summarizer import HIDDEN_TEXT, Draft, Material, NoticeSummarizer
@@ -98,6 +100,7 @@ def plan_compaction(
         based_on=based_on,
     )
     check_gain(found, found.tokens_without_summary, terms)
+    _check_price(found, terms)
     return found
 
 
@@ -256,4 +259,19 @@ def check_gain(planned: PlannedCompaction, post_tokens: int, terms: CompactionTe
         raise NothingToCompactError(
             f"a compaction would save {gained:,} of {whole:,} tokens, less than the "
             f"{terms.minimum_gain:.0%} that it has to; {explain_no_gain(window)}"
+        )
+
+
+def _check_price(planned: PlannedCompaction, terms: CompactionTerms) -> None:
+    """Raise NothingToCompactError if an automatic compaction that must pay for itself would not."""
+    if not terms.require_saving or not terms.is_automatic:
+        return
+    pricing = price_compaction(
+        planned.window, planned.settlement, planned.plan, terms.prices, terms.expected_calls
+    )
+    if pricing.is_worthwhile() is False:
+        raise NothingToCompactError(
+            f"a compaction would not pay for itself in {terms.expected_calls} calls: "
+            f"it would save {format_dollars(pricing.saved_usd or 0.0)}, "
+            f"and cost {format_dollars(pricing.cost_usd or 0.0)}"
         )

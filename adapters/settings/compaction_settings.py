@@ -81,6 +81,9 @@ class CompactionSettings(FileSection):
         least=0,
         most=1,
     )
+    worthwhile: Literal["always", "price"] = section_setting(
+        "always", "whether a compaction by threshold must pay for itself by price"
+    )
     instructions: str | None = section_setting(
         None, "what every summary should care about, in addition to what a caller asks for"
     )

@@ -106,13 +106,19 @@ def make_compaction_request(
 
     None counts as not given. `logged` is what the session's calls say about the model's window.
     Raises InvalidSettingError if the settings ask for the impossible, such as a summary by a model
-    that is not named.
+    that is not named, or the price of an unknown model.
     """
     asked = {name: value for name, value in given.items() if value is not None}
     compaction = settings.compaction
+    must_pay = compaction.worthwhile == "price"
     facts = None
-    if model and "limit" not in asked and compaction.limit is None:
+    if model and (must_pay or ("limit" not in asked and compaction.limit is None)):
         facts = find_facts(settings, model)
+    if must_pay and model and (facts is None or not facts.prices):
+        raise InvalidSettingError(
+            f"compaction.worthwhile is price, and the price of {model!r} is not known: "
+            f'give it in [models."{model}"], or set worthwhile to always'
+        )
     limit = resolve_limit(settings, model, logged, asked.pop("limit", None))
     return CompactionRequest(
         **{
@@ -124,6 +130,7 @@ def make_compaction_request(
             "minimum_gain": compaction.minimum_gain,
             "instructions": compaction.instructions,
             "prices": facts,
+            "require_saving": must_pay and facts is not None,
             **asked,
         }
     )
