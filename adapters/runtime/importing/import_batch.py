@@ -185,17 +185,14 @@ class _SessionBatch:
                 self._cancelled[call] = (session.version, position)
                 self.batch.abandoned += 1
 
-    def _is_open(self, call: str) -> bool:
-        """Return whether a result can be appended to the call, reopening it if need be."""
-        if call in self.session.state.open_calls:
-            return True
-        # It must not be reopened if the source's own compaction covers it.
-        closed = self._find_cancelled().get(call)
-        return closed is not None and closed[0] > self._compacted_position()
-
     def _reopen(self, call: str) -> None:
-        if call not in self.session.state.open_calls and self._is_open(call):
-            at, position = self._find_cancelled().pop(call)
+        """Take back the closing of a call whose result came after all."""
+        if call in self.session.state.open_calls:
+            return
+        at, position = self._find_cancelled().get(call, (0, 0))
+        # It stays closed if the source's own compaction covers it.
+        if at and at > self._compacted_position():
+            del self._find_cancelled()[call]
             self.session.retract(Ranges.of([at]), {call: position}, ANSWERED_LATER)
             self.batch.abandoned -= 1
 

@@ -71,7 +71,7 @@ def find_transcripts(path: Path) -> Iterator[Path]:
             below.clear()
             continue
         entered.add((status.st_dev, status.st_ino))
-        if is_transcript_folder(Path(folder)):
+        if any(Path(folder, "events").glob("event-*.json")):  # a transcript itself
             below.clear()
             yield Path(folder)
             continue
@@ -80,7 +80,3 @@ def find_transcripts(path: Path) -> Iterator[Path]:
         for name in sorted(files, key=lambda name: (name.startswith("agent-"), name)):
             if name.endswith(TRANSCRIPT_SUFFIXES) and (file := Path(folder, name)).is_file():
                 yield file
-
-
-def is_transcript_folder(path: Path) -> bool:
-    return next((path / "events").glob("event-*.json"), None) is not None

@@ -18,7 +18,7 @@ from .fields import (
     require_field,
     require_object,
 )
-from .format import make_line_format
+from .format import LineReader, make_line_format
 from .json_lines import SourceLine
 from .source import TranscriptSource
 from .steps import (
@@ -163,7 +163,7 @@ def begin_reading(source: TranscriptSource) -> "CopilotReader":
     return CopilotReader(source.path.parent.name if source.stem == "events" else source.stem)
 
 
-class CopilotReader:
+class CopilotReader(LineReader):
     def __init__(self, key: str, project: str | None = None) -> None:
         self.begin = SessionStart(key, project=project)
         self.has_begun = False
@@ -185,9 +185,6 @@ class CopilotReader:
         if line.problem:
             return entry.refuse(line.problem)
         return read_entry(entry, self._read_event)
-
-    def close(self, *, final: bool = False) -> Iterable[ImportStep]:  # noqa: ARG002 - nothing waits
-        return []
 
     def _read_event(self, entry: EntrySteps) -> None:
         line, event = entry.line, require_object(entry.value)

@@ -1,8 +1,9 @@
 """Defines a transcript format: how to recognize, read, follow and write it."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 from .entry_steps import refuse_line
 from .json_lines import SourceLine
@@ -11,18 +12,19 @@ from .source import TranscriptSource
 from .steps import ImportStep
 
 
-class LineReader(Protocol):
+class LineReader(ABC):
     """A reader of a line format, one line at a time, from a complete or a growing file."""
 
+    @abstractmethod
     def read(self, line: SourceLine) -> Iterable[ImportStep]: ...
 
-    def close(self, *, final: bool = False) -> Iterable[ImportStep]:
+    def close(self, *, final: bool = False) -> Iterable[ImportStep]:  # noqa: ARG002 - for those that wait
         """Return the steps that are due at the current end of the file; more lines may follow.
 
         Steps that are reported again later have the same keys. With `final`, no line follows, and
-        waiting lines are read as they are.
+        waiting lines are read as they are. By default nothing waits.
         """
-        ...
+        return ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from typing import Any, BinaryIO
 
 import orjson
 
+from ....projections.rendering import sendable
 from .fields import MalformedError
 
 MAX_LINE_BYTES = 256_000_000
@@ -167,16 +168,13 @@ def _parse_slowly(text: str) -> Any:
 
 
 def encode_document(value: Any) -> bytes:
-    return _encode_utf8(json.dumps(value, ensure_ascii=False, indent=2)) + b"\n"
+    return _encode_text(json.dumps(value, ensure_ascii=False, indent=2))
 
 
 def encode_line(value: Any) -> bytes:
-    return _encode_utf8(json.dumps(value, ensure_ascii=False, separators=(",", ":"))) + b"\n"
+    return _encode_text(json.dumps(value, ensure_ascii=False, separators=(",", ":")))
 
 
-def _encode_utf8(text: str) -> bytes:
-    try:
-        return text.encode()
-    except UnicodeEncodeError:
-        # A call's arguments may contain an unpaired surrogate, which becomes U+FFFD.
-        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace").encode()
+def _encode_text(text: str) -> bytes:
+    # A call's arguments may contain an unpaired surrogate, which becomes U+FFFD.
+    return sendable.replace_half_characters(text).encode() + b"\n"

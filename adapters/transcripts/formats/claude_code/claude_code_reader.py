@@ -6,6 +6,7 @@ from typing import Any
 
 from .....domain.blocks import AnyBlock, Block, BlockKind, ToolResult
 from ..fields import JsonDict, MalformedError, get_field, require_field, require_object
+from ..format import LineReader
 from ..json_lines import SourceLine
 from ..source import TranscriptSource
 from ..steps import EntryEnd, ImportStep, RequestParameters, SourceProblem
@@ -61,7 +62,7 @@ def _find_first_entry(source: TranscriptSource) -> JsonDict:
     return {}
 
 
-class ClaudeTranscriptReader:
+class ClaudeTranscriptReader(LineReader):
     def __init__(self, stem: str, first: JsonDict) -> None:
         self.sessions = ConversationMap(stem, first)
         self.queue = PromptQueue()

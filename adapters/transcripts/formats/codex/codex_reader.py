@@ -8,6 +8,7 @@ from .....domain.blocks import Origin, ToolCall, ToolResult
 from .....domain.session_events import Usage
 from ..entry_steps import EntrySteps, read_entry
 from ..fields import JsonDict, MalformedError, get_field, require_field, require_object
+from ..format import LineReader
 from ..json_lines import SourceLine
 from ..source import TranscriptSource
 from ..steps import (
@@ -63,7 +64,7 @@ def _is_entry(value: Any) -> bool:
             return False
 
 
-class CodexTranscriptReader:
+class CodexTranscriptReader(LineReader):
     def __init__(self, source: TranscriptSource) -> None:
         self.source = source
         self.begin = SessionStart("")

@@ -6,6 +6,7 @@ from typing import Any
 from .....domain.blocks import BlockKind
 from ..entry_steps import EntrySteps, read_entry
 from ..fields import JsonDict, MalformedError, find_text, get_field, json_name, require_field
+from ..format import LineReader
 from ..json_lines import SourceLine
 from ..source import TranscriptSource
 from ..steps import (
@@ -38,7 +39,7 @@ _ENTRY_ROLES = {"custom_message": "custom", "branch_summary": "branchSummary"}
 """Entries that are messages themselves."""
 
 
-class PiTranscriptReader:
+class PiTranscriptReader(LineReader):
     def __init__(self, name: str, key: str, header: JsonDict) -> None:
         self.name = name
         title, project = find_text(header, "title"), find_text(header, "cwd")
@@ -55,10 +56,6 @@ class PiTranscriptReader:
             self._enter_branch(entry, self.current or self.tree.home)
             return entry.refuse(line.problem)
         return read_entry(entry, self._read)
-
-    def close(self, *, final: bool = False) -> list[ImportStep]:  # noqa: ARG002 - nothing waits
-        """Return no steps: nothing is held back until the end."""
-        return []
 
     def _read(self, entry: EntrySteps) -> None:
         try:
