@@ -216,7 +216,10 @@ def _iter_artifacts(
     call_of = {answer.position: calls.get(at) for at, answer in answers.items()}
     seen = set[str]()
     for item in items:
-        fields = _parse_artifact(item.block.text) if isinstance(item.block, ToolResult) else {}
+        text = item.block.text if isinstance(item.block, ToolResult) else ""
+        # Few results are artifacts; skip parsing the rest.
+        is_one = "artifact_path" in text or "physical_path" in text
+        fields = _parse_object(text) if is_one else {}
         path = _as_text(fields.get("artifact_path")) or _as_text(fields.get("physical_path"))
         if not path or path in seen:
             continue
@@ -260,12 +263,6 @@ def _iter_commands(items: Iterable[WindowItem]) -> Iterator[int]:
     for item in items:
         if isinstance(item.block, ToolCall) and normalize_tool_name(item.block.name) in SHELL_TOOLS:
             yield item.position
-
-
-def _parse_artifact(text: str) -> dict[str, Any]:
-    # Few results are artifacts; skip parsing the rest.
-    is_one = "artifact_path" in text or "physical_path" in text
-    return _parse_object(text) if is_one else {}
 
 
 def _parse_object(text: str) -> dict[str, Any]:

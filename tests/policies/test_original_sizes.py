@@ -21,6 +21,7 @@ COUNTS: Mapping[str, Callable[[Sequence[WindowItem]], int | None]] = {
     "qbit": lambda items: QbitAsShipped().count_tokens(group_messages(items)[0]),
 }
 PICTURE = Media(type="image", mime="image/png", data=b"x" * 100_000)
+ADDRESS = Media(type="image", mime="image/png", url="https://example.org/a.png")
 TWO = [Block(kind=BlockKind.ASSISTANT, text="12345", message_id="m")] * 2
 MESSAGES: list[tuple[Sequence[AnyBlock], dict[str, int]]] = [
     # Nine code points, eleven UTF-16 units, seventeen bytes.
@@ -42,7 +43,17 @@ MESSAGES: list[tuple[Sequence[AnyBlock], dict[str, int]]] = [
         [ToolResult(tool_call_id="c1", content=(Text(text="12345"), PICTURE))],
         {"kdcube": 1, "tunacode": 3, "klaude": 302, "pi": 1_202, "goat": 5},
     ),
-    ([Block(kind=BlockKind.IMAGE, media=PICTURE)], {"pi": 0, "qbit": 2}),
+    ([Block(kind=BlockKind.IMAGE, media=PICTURE)], {"pi": 0, "qbit": 2, "tunacode": 1}),
+    # An address of 25 characters, and arguments as Python prints them: 32 characters, not 25.
+    ([Block(kind=BlockKind.IMAGE, media=ADDRESS)], {"tunacode": 6}),
+    (
+        [ToolResult(tool_call_id="c", content=(Text(text="ab"), PICTURE, ADDRESS))],
+        {"tunacode": (2 + 1 + 7 + 1 + 25) // 4},
+    ),
+    (
+        [ToolCall(tool_call_id="c", name="read", arguments='{"a":1,"b":2,"c":3,"d":4}')],
+        {"tunacode": (1 + 4 + 32) // 4},
+    ),
     ([Block.thinking("12345")], {"klaude": 2, "goat": 4}),
     ([Block.thinking("a" * 100)], {"qbit": 3}),
     # A result as Rust shows it: `Text(Text { text: "..." })`, with what is escaped.

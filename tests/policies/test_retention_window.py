@@ -6,10 +6,9 @@ from functools import partial
 import pytest
 from worded_windows import find_planned_cut, make_plan, make_window
 
-from cutbank.domain.blocks import AnyBlock, Block, BlockKind, Media, Text, ToolCall, ToolResult
+from cutbank.domain.blocks import ToolCall
 from cutbank.domain.compaction_events import Trigger
 from cutbank.domain.errors import NothingToCompactError
-from cutbank.domain.item import WindowItem
 from cutbank.domain.policies.reference.tunacode import TunacodeAsShipped, TunacodeLater
 from cutbank.domain.policies.retention_window import RetentionWindow
 from cutbank.domain.settlement import settle_plan
@@ -108,21 +107,6 @@ def test_exactly_what_is_to_be_kept_is_enough() -> None:
     window = talk("u a u a u a")
     for policy in (POLICY, IN_TEXT):
         assert cut(policy, window) == 4
-
-
-def test_an_image_counts_as_its_address_or_its_type_and_a_call_as_python_prints_it() -> None:
-    png = Media(type="image", mime="image/png", data=b"1")
-    url = Media(type="image", mime="image/png", url="https://example.org/a.png")
-    call = ToolCall(tool_call_id="c", name="read", arguments='{"a":1,"b":2,"c":3,"d":4}')
-    printed = "c" + "read" + str({"a": 1, "b": 2, "c": 3, "d": 4})
-    rows: list[tuple[AnyBlock, int]] = [
-        (Block(kind=BlockKind.IMAGE, media=png), len("[image]")),
-        (Block(kind=BlockKind.IMAGE, media=url), len("https://example.org/a.png")),
-        (ToolResult(tool_call_id="c", content=(Text(text="ab"), png, url)), 2 + 1 + 7 + 1 + 25),
-        (call, len(printed)),
-    ]
-    for block, characters in rows:
-        assert IN_TEXT.count_tokens([WindowItem(1, block, 1, 1)]) == characters // 4, block
 
 
 def test_absurd_settings_end_in_a_plan_or_in_an_error_that_names_the_setting() -> None:
