@@ -14,7 +14,8 @@ from the_invariants import TheInvariants
 from transcripts import import_file, samples
 
 import cutbank
-from cutbank import Block, SessionStore
+from cutbank import Block, SessionStore, StoredSession
+from cutbank.adapters.analysis.replaying.recordings import read_calls, read_recording
 from cutbank.domain.blocks import Origin
 from cutbank.projections.audit_entries import (
     AuditedBlock,
@@ -137,3 +138,18 @@ def test_whatever_a_source_writes_is_a_time_or_none(text: str, time: str | None)
     (said,) = audited(Block.note(text, origin=of_source(time)))
 
     assert said.time is None or said.time.tzinfo is UTC
+
+
+def test_calls_are_counted_as_replays_count_them_whenever_it_is(session: StoredSession) -> None:
+    fork = session
+    for number in range(3):
+        session.append(Block.user("?"), Block.assistant("!"), Block.assistant("!", message_id="m"))
+        session.append(Block.developer("? \ud83d"), Block.assistant("!", message_id="m"))
+        session.record_call(session.view(at=2), call_id=f"late {number % 2}")
+        fork.append(Block.assistant("so"), Block.assistant("and so"))
+        for one in (session, fork):
+            assert read_calls(one) == read_recording(one).calls
+            assert read_calls(one) is read_calls(one)
+        fork = session.fork(f"fork {number}")
+    answers = [call.answer for call in read_calls(session) if call.answer]
+    assert answers[:2] == [(4,), (5, 7)]

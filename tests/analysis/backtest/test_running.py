@@ -1,7 +1,5 @@
 """However a backtest is run, and whatever its policies do, it comes to the same."""
 
-import os
-import signal
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -191,21 +189,6 @@ def test_what_went_wrong_is_not_kept_nor_what_other_code_measured(
     bring("moody", "return None")
 
     assert sum(one.compactions for one in measure(talks, ["moody"], cache=cache).cells) == 0
-
-
-def test_what_is_done_is_kept_when_it_is_interrupted(talks: SessionStore, cache: Path) -> None:
-    def interrupt(done: int, _total: int) -> None:
-        if done == 3:
-            os.kill(os.getpid(), signal.SIGINT)
-
-    with pytest.raises(KeyboardInterrupt):
-        measure(talks, ["none", "pi"], cache=cache, progress=interrupt)
-    told: list[int] = []
-    rest = measure(talks, ["none", "pi"], cache=cache, progress=lambda done, _: told.append(done))
-
-    assert timeless(rest) == timeless(measure(talks, ["none", "pi"]))
-    assert told[-1] == 4 * 3
-    assert measure(talks, ["none", "pi"], cache=cache) == rest
 
 
 def test_a_damaged_row_is_measured_anew(talks: SessionStore, cache: Path) -> None:
