@@ -76,10 +76,13 @@ def test_the_log_is_lines_for_people_or_one_json_object_each(
     objects = [json.loads(line) for line in work("--log", "json").err.splitlines()]
     rest(address, "three")
 
-    assert any(" INFO " in line and "compacted one: " in line for line in lines)
-    assert any(" DEBUG " in line and "begins one, attempt 1" in line for line in lines)
-    assert [line["about"] for line in objects] == ["done", "stopping", "stopped"]
-    assert (objects[0]["session"], objects[0]["level"]) == ("two", "info")
+    assert any(" INFO " in line and " done session=one " in line for line in lines)
+    assert any(
+        " DEBUG " in line and line.endswith("began session=one namespace=default attempt=1")
+        for line in lines
+    )
+    assert [line["about"] for line in objects] == ["started", "done", "stopping", "stopped"]
+    assert (objects[1]["session"], objects[1]["level"]) == ("two", "info")
     assert work("--quiet").err == ""
 
 
