@@ -30,7 +30,7 @@ from ...storage.compaction_sizes import measure_compactions
 from ...storage.event_log.storage_errors import translate_storage_errors
 from ...storage.view_reader import ViewReader
 from ..replaying.recordings import read_calls, read_decisions
-from .diffs import list_boundaries
+from .diffs import number_compactions
 from .sent_views import SentViews
 
 _PAGE_EVENTS = 500
@@ -55,8 +55,8 @@ class Audit:
         self._open = frozenset(state.open_calls.values())
         self.turns, self.blocks, self.tokens = state.turn, state.blocks, state.tokens
         self.retractions = reader.read_retractions(self.position)
-        self.number_compactions = cache(self._number_compactions)
-        """Numbers the compactions of another lineage of the session in the same way."""
+        self.number_compactions = cache(partial(number_compactions, session))
+        """Numbers the compactions of a lineage of the session."""
 
     @property
     def position(self) -> int:
@@ -72,10 +72,6 @@ class Audit:
     def compaction_numbers(self) -> dict[int, int]:
         """The number of each compaction, from 1 on, by the version of its boundary."""
         return self.number_compactions(self.coordinate.lineage)
-
-    def _number_compactions(self, lineage: str) -> dict[int, int]:
-        boundaries = list_boundaries(self.session, lineage)
-        return {number: count for count, number in enumerate(boundaries, 1)}
 
     @cached_property
     def sizes(self) -> dict[int, PromptSizeChange]:

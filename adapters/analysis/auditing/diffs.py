@@ -137,9 +137,9 @@ def read_views_around(
     return before, reader.read_prepared(number, Coordinate(boundary.after, lineage, number))[1]
 
 
-def find_compaction_number(session: StoredSession, boundary: int, lineage: str) -> int:
-    """Return the number of a boundary among the compactions of its lineage, from 1 on."""
-    return list_boundaries(session, lineage).index(boundary) + 1
+def number_compactions(session: StoredSession, lineage: str) -> dict[int, int]:
+    """Return the number of each compaction, from 1 on, by the version of its boundary."""
+    return {number: count for count, number in enumerate(list_boundaries(session, lineage), 1)}
 
 
 def find_boundary(session: StoredSession, count: int, lineage: str) -> int:

@@ -30,10 +30,10 @@ from ....projections.read_models.timestamps import format_timestamp
 from ....projections.rendering.neutral import MESSAGE_ROLES
 from ...analysis.auditing.audit import Audit, audit_call
 from ...analysis.auditing.audit import audit as audit_session
-from ...analysis.auditing.diffs import find_compaction_number
+from ...analysis.auditing.diffs import number_compactions
 from ...analysis.replaying.recordings import read_calls
 from ...runtime.sessions.stored_session import StoredSession
-from ..command_line.blocks import find_position, format_block_heading, list_marks, parse_handle
+from ..command_line.blocks import find_position, format_block_heading, list_marks
 from ..command_line.options import (
     HTML,
     LINEAGE,
@@ -252,16 +252,12 @@ _REPORT_FIELDS = "call_id model usage cost_usd latency_s stop_reason renderer fi
 def find_call(session: StoredSession, word: str) -> AuditedCall:
     """Return the call that a word names: `12` is the twelfth, `#12` the one at that handle."""
     if word.strip().startswith("#"):
-        return audit_call(session, at=parse_handle(word, _fail_if_asked))
+        return audit_call(session, at=find_position(session, word))
     if word.strip().lower() == "last":
         return audit_call(session, len(read_calls(session)))
     if not _NUMBER.fullmatch(word.strip()):
         raise InvalidSettingError(f"{word!r} is not a call: write 12, last, or '#12'")
     return audit_call(session, int(word))
-
-
-def _fail_if_asked(_: int) -> int:
-    raise AssertionError("asked only where a word says `last`")
 
 
 def call_to_json(call: AuditedCall) -> dict[str, Any]:
@@ -295,7 +291,7 @@ def answer_call(session: StoredSession, call: AuditedCall, form: str | None) -> 
         "body": call.request(form),
     }
     begins = call.shown.boundary
-    compaction = begins and find_compaction_number(session, begins, call.lineage)
+    compaction = begins and number_compactions(session, call.lineage)[begins]
     text: list[str | Callable[[], None]] = [_describe_call(call, compaction)]
     text += [*_report_lines(call.reported, call.answer), _describe_proof(call.shown)]
     if call.view and form is None and not call.is_exact:

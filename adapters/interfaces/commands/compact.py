@@ -16,7 +16,7 @@ from ....domain.pricing import Pricing
 from ....domain.ranges import Ranges
 from ....domain.token_estimate import PromptSizeChange, SizeBasis
 from ....projections.history_view import HistoryView
-from ...analysis.auditing.diffs import find_compaction_number
+from ...analysis.auditing.diffs import number_compactions
 from ...models.context_limits import make_overrides
 from ...models.model_catalog import look_up_facts
 from ...runtime.compaction.event_sink import make_status_listener
@@ -85,7 +85,7 @@ def compact(
             ),
         )
         known = found.log.settings
-        number = outcome.boundary and find_compaction_number(found, outcome.boundary, lineage)
+        number = outcome.boundary and number_compactions(found, lineage)[outcome.boundary]
     pricing, explanation = None, outcome.explanation
     if dry_run and outcome.pricing:
         name = model or outcome.last_model
@@ -121,7 +121,7 @@ def activate(call: Invocation, session: str = SESSION, lineage: str = LINEAGE) -
         if found.log.find_prepared(lineage=lineage) is None:
             raise NegativeAnswerError(f"nothing is prepared of {found.key!r} on {lineage}")
         boundary = found.activate(lineage=lineage)
-        number = find_compaction_number(found, boundary, lineage)
+        number = number_compactions(found, lineage)[boundary]
         after = found.view(lineage=lineage)
     document = {"boundary": boundary, "compaction": number}
     line = f"compaction {number} of {found.key} is served on {lineage}"
@@ -137,7 +137,7 @@ def revert(call: Invocation, session: str = SESSION, lineage: str = LINEAGE) -> 
             # The session and its lineage exist, so the usage was right.
             raise NegativeAnswerError(str(error)) from None
         after = found.view(lineage=lineage)
-        number = find_compaction_number(found, boundary, lineage)
+        number = number_compactions(found, lineage)[boundary]
     document = {"reverted": boundary, "compaction": number}
     document |= pick(after.boundary, "boundary=originator_version")
     line = f"compaction {number} of {found.key} is undone on {lineage}"

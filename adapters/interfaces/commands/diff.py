@@ -54,9 +54,7 @@ def diff(
         compared = diffs.diff(found, boundary, lineage=lineage, before=places[0], after=places[1])
         ends = (compared.before, compared.boundary_before), (compared.after, compared.boundary)
         numbers = [
-            diffs.find_compaction_number(found, begin.originator_version, at.lineage)
-            if begin
-            else None
+            diffs.number_compactions(found, at.lineage)[begin.originator_version] if begin else None
             for at, begin in ends
         ]
         page = write_session_page(found, html, lineage, full=full)

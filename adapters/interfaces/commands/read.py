@@ -6,7 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ....domain.compaction import MAIN_LINEAGE
-from ...analysis.auditing.diffs import find_compaction_number
+from ...analysis.auditing.diffs import number_compactions
 from ...runtime.sessions.block_lookup import RecalledBlock
 from ..command_line.blocks import (
     BlockLog,
@@ -188,7 +188,7 @@ def _print_log(log: BlockLog, blocks: Iterable[LoggedBlock], *, brief: bool) -> 
 def _print_session(log: BlockLog) -> None:
     about = session_to_json(log.session)
     if about["prepared"]:
-        number = find_compaction_number(log.session, about["prepared"], MAIN_LINEAGE)
+        number = number_compactions(log.session, MAIN_LINEAGE)[about["prepared"]]
         about["prepared"] = f"compaction {number}"
     about["view"] = f"{format_count(log.view.tokens, 'token')} estimated"
     if log.view.boundary:
@@ -200,7 +200,7 @@ def _print_session(log: BlockLog) -> None:
 def _compaction_number(log: BlockLog) -> int:
     assert log.view.boundary is not None, "what begins at none is not counted"
     number = log.view.boundary.originator_version
-    return find_compaction_number(log.session, number, log.view.coordinate.lineage)
+    return number_compactions(log.session, log.view.coordinate.lineage)[number]
 
 
 def _print_recalled(blocks: Sequence[RecalledBlock], search: str | None) -> None:
