@@ -44,19 +44,15 @@ def read_image_addresses(addresses: list[Any], within: str) -> list[ContentPart]
     for address in addresses:
         if not isinstance(address, str):
             raise MalformedError(f"{within}: expected addresses, got {json_name(address)}")
-        found.append(image_from_address(address) or address)
+        found.append(image_from_address(address) if address else address)
     return found
 
 
-def image_from_address(address: str) -> Media | None:
+def image_from_address(address: str) -> Media:
     """Return the image at a URL, with its bytes if the URL holds them."""
-    if not address:
-        return None
-    if found := split_data_url(address):
-        media = image_from_data(found[1], found[0] or "image/png")
-        if media:
-            return media
-    return Media(type="image", mime="image/*", url=address)
+    mime, data = split_data_url(address) or ("", None)
+    media = image_from_data(data, mime or "image/png") if data is not None else None
+    return media or Media(type="image", mime="image/*", url=address)
 
 
 def image_from_data(data: str, mime: str) -> Media | None:

@@ -26,7 +26,7 @@ def read_contents(message: JsonDict) -> list[ContentPart]:
 def _read_image(item: Any) -> list[ContentPart] | None:
     match item:
         case {"type": "image_url", "image_url": {"url": str(address)}}:
-            return [image_from_address(address) or address]
+            return [image_from_address(address) if address else address]
         case _:
             return None
 

@@ -1,7 +1,7 @@
 """Converts the lines of a Claude Code transcript to steps."""
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 
 from .....domain.blocks import AnyBlock, Block, BlockKind, ToolResult
@@ -172,10 +172,8 @@ def _read_user(entry: ClaudeEntry) -> None:
         return
     conversation = entry.conversation
     found = _read_items(entry, _read_message(entry), read_user_item)
-    results = [
-        block.tool_call_id for block in found.blocks.values() if isinstance(block, ToolResult)
-    ]
-    if found.blocks:
+    results = [block.tool_call_id for block in found.values() if isinstance(block, ToolResult)]
+    if found:
         _finish_boundary(entry)
         if not results:
             entry.add(conversation.rewind(entry.node))
@@ -191,7 +189,7 @@ def _read_assistant(entry: ClaudeEntry) -> None:
     entry.message_id = get_field(message, "id", str, "message.") or None
     id = entry.message_id or entry.node.id
     found = _read_items(entry, message, read_assistant_item)
-    if found.blocks:
+    if found:
         _finish_boundary(entry)
         entry.add(conversation.finish_message(next_id=id))
     if _append_items(entry, found):
@@ -310,57 +308,46 @@ def _read_message(entry: ClaudeEntry) -> JsonDict:
     return message
 
 
-@dataclass(slots=True)
-class _ReadItems:
-    """The blocks of a message's items, and what is wrong with the others, by index."""
-
-    blocks: IndexedBlocks = field(default_factory=dict)
-    unknown: list[tuple[int, str]] = field(default_factory=list)
-    malformed: list[tuple[int, str]] = field(default_factory=list)
-
-    def refuse(self, index: int, error: MalformedError) -> None:
-        self.malformed.append((index, f"message.content[{index}]: {error}"))
-
-
 def _read_items(
     entry: ClaudeEntry, message: JsonDict, read: Callable[[JsonDict, Any, SourceLine], AnyBlock]
-) -> _ReadItems:
-    found = _ReadItems()
+) -> IndexedBlocks:
+    """Return the blocks of a message's items; note what is wrong with the others."""
+    found: IndexedBlocks = {}
     entry.contents = read_message_items(message)
     for index, item in enumerate(entry.contents):
         try:
             block = read(entry.item, item, entry.line)
         except UnknownItemError as error:
-            found.unknown.append((index, f"{entry.kind}/{error}"))
+            entry.unknown.append((index, f"{entry.kind}/{error}"))
         except MalformedError as error:
-            found.refuse(index, error)
+            entry.malformed.append((index, error))
         else:
             if block.text or block.native or not isinstance(block, Block) or block.media:
-                found.blocks[index] = block
+                found[index] = block
     return found
 
 
-def _append_items(entry: ClaudeEntry, found: _ReadItems) -> list[AnyBlock]:
+def _append_items(entry: ClaudeEntry, found: IndexedBlocks) -> list[AnyBlock]:
     """Append the valid blocks, then report what is wrong with the others.
 
     If no block is left, the entry is kept unchanged.
     """
     valid: IndexedBlocks = {}
-    for index, block in found.blocks.items():
+    for index, block in found.items():
         try:
             entry.conversation.check_pairing(entry.node, block, entry.contents[index])
         except MalformedError as error:
-            found.refuse(index, error)
+            entry.malformed.append((index, error))
         else:
             valid[index] = block
     if valid:
         entry.append(valid)
     # The first report holds the whole entry, if no block does.
     is_whole = not valid
-    for index, reason in found.malformed:
-        entry.add_problem(reason, None if is_whole else index)
+    for index, reason in entry.malformed:
+        entry.add_problem(f"message.content[{index}]: {reason}", None if is_whole else index)
         is_whole = False
-    for index, kind in found.unknown:
+    for index, kind in entry.unknown:
         entry.add_unknown(kind, None if is_whole else index)
         is_whole = False
     if is_whole:

@@ -27,6 +27,10 @@ class ClaudeEntry:
     """Its place in the tree, set by `place`."""
     contents: Sequence[Any] = ()
     """The content items of its message."""
+    unknown: list[tuple[int, str]] = field(default_factory=list)
+    """Its items of unknown types: index and type."""
+    malformed: list[tuple[int, Exception]] = field(default_factory=list)
+    """Its items that cannot be read: index and reason."""
     message_id: str | None = None
     uuid: str | None = None
     steps: list[ImportStep] = field(default_factory=list)

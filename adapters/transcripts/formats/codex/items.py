@@ -16,7 +16,7 @@ from .....domain.blocks import (
     ToolCall,
     ToolResult,
 )
-from ..content import base64_to_bytes, split_data_url
+from ..content import base64_to_bytes, image_from_address
 from ..fields import (
     JsonDict,
     MalformedError,
@@ -119,7 +119,7 @@ def _read_part(part: Any, role: str) -> Block | None:
         text = require_field(part, "text", str, "content: ")
         return Block(kind=_classify_text(role, text), text=text) if text else None
     if kind == "input_image" and isinstance(url := part.get("image_url"), str):
-        return Block(kind=BlockKind.IMAGE, media=_image_from_url(url))
+        return Block(kind=BlockKind.IMAGE, media=image_from_address(url))
     raise UnknownCodexItemError(f"message/{kind}")
 
 
@@ -234,19 +234,11 @@ def _read_output_part(part: Any, line: SourceLine) -> ResultPart:
         case {"type": "input_text" | "output_text" | "text", "text": str(text)}:
             return Text(text=text)
         case {"type": "input_image", "image_url": str(url)}:
-            return _image_from_url(url)
+            return image_from_address(url)
         case dict():
             return NativePart(native=_make_native(part, line))
         case _:
             raise MalformedError("output: expected text, or parts that are objects")
-
-
-def _image_from_url(url: str) -> Media:
-    """Return the image at a URL; with its bytes, if the URL holds them."""
-    held = split_data_url(url)
-    if held and (found := base64_to_bytes(held[1])) is not None:
-        return Media(type="image", mime=held[0], data=found)
-    return Media(type="image", mime="image/*", url=url)
 
 
 _READERS: dict[str, Callable[[JsonDict, SourceLine], ItemContent]] = {
