@@ -1,13 +1,20 @@
 """Reads and writes the streams of one session: what a session, its loop and its audits work on."""
 
 from collections.abc import Callable, Sequence
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict, TypeVar, Unpack, cast
 
 from eventsourcing.persistence import IntegrityError
 
 from ....domain.compaction import MAIN_LINEAGE, RECORDED_LINEAGE, check_lineage_syntax
 from ....domain.context_limit import NOTHING_LOGGED, LoggedContext
-from ....domain.errors import ConflictError, CutbankError, InvalidPositionError, NotFoundError
+from ....domain.errors import (
+    ConflictError,
+    CutbankError,
+    InvalidPositionError,
+    InvalidSettingError,
+    NotFoundError,
+)
 from ....domain.event import Event
 from ....domain.hooks import Listener
 from ....domain.ranges import Ranges
@@ -68,6 +75,9 @@ class SessionInfo(NamedTuple):
     """The lineages that were written to, by name."""
     state: SessionState
     """Turn, open calls and sizes, as of now."""
+    opened_at: datetime
+    changed_at: datetime
+    """The time of its newest event."""
 
 
 def check_name(what: str, name: str) -> None:
@@ -78,6 +88,14 @@ def check_name(what: str, name: str) -> None:
         raise InvalidPositionError(f"{what} {name!r} is not valid Unicode") from None
     if not name or "\0" in name:
         raise InvalidPositionError(f"{what} {name!r} must have characters, and no NUL among them")
+
+
+def check_time_zone(time: datetime) -> None:
+    """Raise InvalidSettingError if it is not known where the time is meant."""
+    if time.tzinfo is None:
+        raise InvalidSettingError(
+            f"the time {time.isoformat()} has no time zone; add one, e.g. +00:00"
+        )
 
 
 def make_call_fields(view: HistoryView, renderer: str) -> dict[str, Any]:
@@ -92,15 +110,13 @@ def make_call_fields(view: HistoryView, renderer: str) -> dict[str, Any]:
     }
 
 
-def list_logs(context: "StoreContext", namespace: str | None = None) -> "list[SessionLog]":
-    """List the logs of all sessions, or of those in a namespace, by namespace and key."""
+def list_logs(
+    context: "StoreContext", namespace: str | None = None, **which: Any
+) -> "list[SessionLog]":
+    """List the logs of all sessions, or of those that `select_sessions` finds, by name."""
     with translate_storage_errors(context.name):
-        streams = context.events.recorder.select_streams(namespace)
-    return [
-        SessionLog(context, stream.namespace, stream.session)
-        for stream in streams
-        if stream.lineage is None
-    ]
+        names = context.events.recorder.select_sessions(namespace, **which)
+    return [SessionLog(context, *name) for name in names]
 
 
 class SessionLog:
@@ -155,6 +171,8 @@ class SessionLog:
             incomplete_import=incomplete,
             lineages=tuple(self.lineages),
             state=state,
+            opened_at=opening.timestamp,
+            changed_at=self.read_event(self.position).timestamp,
         )
 
     @property

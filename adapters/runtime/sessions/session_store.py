@@ -21,7 +21,7 @@ from ...storage.event_log.event_store import EventStore, get_utc_now
 from ...storage.event_log.storage_errors import translate_storage_errors
 from ...storage.private_files import is_shared
 from ...storage.sqlite.database_file import find_database_path
-from .session_log import SessionLog, check_name, list_logs
+from .session_log import SessionLog, check_name, check_time_zone, list_logs
 from .store_context import Opening, StoreContext
 from .stored_session import StoredSession
 
@@ -165,9 +165,32 @@ class SessionStore:
                     self.events.save(opened)
             return StoredSession(SessionLog(self.context, namespace, key))
 
-    def sessions(self, namespace: str | None = None) -> list[StoredSession]:
-        """List all sessions, by namespace and key."""
-        return [StoredSession(log) for log in list_logs(self.context, namespace)]
+    def sessions(
+        self,
+        namespace: str | None = None,
+        *,
+        prefix: str = "",
+        since: datetime | None = None,
+        after: StoredSession | None = None,
+        limit: int | None = None,
+    ) -> list[StoredSession]:
+        """List sessions by namespace and key; `info` says when each was changed, and its sizes.
+
+        Only those whose keys begin with `prefix`, in which something was said `since` then, that
+        come `after` the last one of the page before, and at most `limit` of them. Raises
+        InvalidSettingError for a time without a time zone.
+        """
+        last = (after.namespace, after.key) if after else ("", "")
+        if since is None:
+            found = list_logs(self.context, namespace, prefix=prefix, after=last, limit=limit)
+            return [StoredSession(log) for log in found]
+        from ...storage.read_models.session_list import find_active_sessions  # noqa: PLC0415 - start-up time
+
+        check_time_zone(since)
+        self.read_models.catch_up(search=False)
+        active = find_active_sessions(self.read_models, since)
+        found = list_logs(self.context, namespace, prefix=prefix, after=last)
+        return [StoredSession(log) for log in found if (log.namespace, log.key) in active][:limit]
 
     def search(
         self,

@@ -29,7 +29,7 @@ from .block_lookup import (
     parse_kinds,
     recall_blocks,
 )
-from .session_log import CallReport, SessionInfo, SessionLog, make_call_fields
+from .session_log import CallReport, SessionInfo, SessionLog, check_time_zone, make_call_fields
 from .truncation import notify_truncated, preview_results
 
 if TYPE_CHECKING:
@@ -429,8 +429,6 @@ def schedule_wake(session: StoredSession, at: datetime | None, reason: str | Non
 
     None takes back what was scheduled. Raises InvalidSettingError for a time without a time zone.
     """
-    if at is not None and at.tzinfo is None:
-        raise InvalidSettingError(
-            f"the time {at.isoformat()} has no time zone; add one, e.g. +00:00"
-        )
+    if at is not None:
+        check_time_zone(at)
     session.log.change(lambda aggregate: aggregate.schedule_wake(at, reason))

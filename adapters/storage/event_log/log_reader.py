@@ -147,6 +147,29 @@ class LogReader(ApplicationRecorder):
             for id, *names in self.datastore.read(query, parameters)
         ]
 
+    def select_sessions(
+        self,
+        namespace: str | None = None,
+        prefix: str = "",
+        after: tuple[str, str] = ("", ""),
+        limit: int | None = None,
+    ) -> list[tuple[str, str]]:
+        """Return the names of sessions whose keys begin with `prefix`, sorted.
+
+        Only those that come after a name, and at most `limit` of them.
+        """
+        query = (
+            "SELECT namespace, session FROM streams WHERE lineage IS NULL"
+            " AND substr(session, 1, ?) = ? AND (namespace, session) > (?, ?)"
+        )
+        parameters: list[Any] = [len(prefix), prefix, *after]
+        if namespace is not None:
+            query += " AND namespace = ?"
+            parameters.append(namespace)
+        query += " ORDER BY namespace, session LIMIT ?"
+        parameters.append(_MAX_POSITION if limit is None else limit)
+        return [(name, key) for name, key in self.datastore.read(query, parameters)]
+
     def select_body(self, subject: str, digest: bytes) -> bytes:
         found = self.datastore.read(
             "SELECT content FROM bodies WHERE subject = ? AND hash = ?",

@@ -14,6 +14,7 @@ from ....projections.read_models.session_row import (
     SessionRow,
     compute_utilization,
 )
+from ....projections.read_models.timestamps import format_timestamp
 from .read_models import ReadModels
 
 _SESSIONS_QUERY = """
@@ -101,3 +102,9 @@ def list_sessions(
             now, rules, limit, is_prepared=is_prepared, is_served=is_served
         )
         yield listed
+
+
+def find_active_sessions(models: ReadModels, since: datetime) -> set[tuple[str, str]]:
+    """Return the sessions, by namespace and key, in which something was said since then."""
+    query = "SELECT namespace, key FROM sessions WHERE coalesce(said_at, last_activity) >= ?"
+    return set(models.file.fetch_rows(query, (format_timestamp(since),)))

@@ -222,6 +222,11 @@ def test_streams_are_listed_by_name_in_the_order_of_code_points(recorder: Record
     assert [one.session for one in recorder.select_streams("a")] == ["Z", "b", "b", *["\u00e9"] * 2]
     assert [one.lineage for one in recorder.select_streams("a", "\u00e9")] == [None, "x"]
     assert recorder.select_streams("A") == []
+    sessions = [("B", "a"), ("a", "Z"), ("a", "\u00e9")]
+    assert recorder.select_sessions() == sessions
+    assert recorder.select_sessions(after=sessions[0], limit=1) == sessions[1:2]
+    assert recorder.select_sessions("a", prefix="\u00e9") == sessions[2:]
+    assert recorder.select_sessions(prefix="e") == recorder.select_sessions(limit=0) == []
 
 
 def test_an_import_is_written_down_once_and_brought_up_to_date(recorder: Recorder) -> None:
