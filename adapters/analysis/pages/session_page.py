@@ -37,8 +37,6 @@ class PageSelection:
 
     blocks: Sequence[AuditedBlock]
     calls: Sequence[PageCall]
-    max_text_characters: int | None = None
-    """Characters that each block may show; None is all."""
     omissions: tuple[str, ...] = ()
     """Descriptions of what is not on the page."""
 
@@ -65,19 +63,22 @@ def select_content(story: PageStory, *, is_full: bool) -> PageSelection:
     """Select everything, or as much as makes a page of some megabytes."""
     if is_full:
         return PageSelection(story.blocks, story.calls)
-    blocks, calls = story.blocks[-MAX_PAGE_BLOCKS:], story.calls[-MAX_PAGE_CALLS:]
-    omissions: list[str] = []
-    if len(blocks) < len(story.blocks):
-        omissions.append(f"the first {len(story.blocks) - len(blocks):,} blocks")
-    if len(calls) < len(story.calls):
-        omissions.append(f"the first {len(story.calls) - len(calls):,} calls")
-    sizes = [len(one.block.text) for one in blocks]
-    if sum(sizes) <= MAX_PAGE_CHARACTERS:
-        return PageSelection(blocks, calls, omissions=tuple(omissions))
-    longest = MAX_PAGE_CHARACTERS // len(blocks)
-    cut = sum(size > longest for size in sizes)
-    omissions.append(f"the middle of {cut:,} blocks longer than {longest:,} characters")
-    return PageSelection(blocks, calls, longest, tuple(omissions))
+    calls = story.calls[-MAX_PAGE_CALLS:]
+    room, shown = MAX_PAGE_CHARACTERS, 0
+    for one in reversed(story.blocks[-MAX_PAGE_BLOCKS:]):
+        room -= len(one.block.text)
+        if room < 0 and shown:
+            break
+        shown += 1
+    omissions = [
+        f"the first {left_out:,} {things}"
+        for things, left_out in (
+            ("blocks", len(story.blocks) - shown),
+            ("calls", len(story.calls) - len(calls)),
+        )
+        if left_out
+    ]
+    return PageSelection(story.blocks[len(story.blocks) - shown :], calls, tuple(omissions))
 
 
 def render_session_page(story: PageStory, selection: PageSelection) -> str:
@@ -104,7 +105,6 @@ def render_session_page(story: PageStory, selection: PageSelection) -> str:
         link_ranges=link_ranges,
         describe_status=_describe_status,
         find_whole=_find_whole,
-        shorten=lambda text: shorten_text(text, selection.max_text_characters),
         first_line=lambda text: make_excerpt(text, LINE_CHARS),
         when=lambda event: format_timestamp(find_source_time(event) or event.timestamp),
         timestamp=format_timestamp,
@@ -124,14 +124,6 @@ def split_by_runs(positions: Sequence[int], where: Ranges) -> list[Sequence[int]
         elif begin < end:
             spans.append((begin, end))
     return [positions[begin:end] for begin, end in spans]
-
-
-def shorten_text(text: str, longest: int | None) -> tuple[str, int, str]:
-    """Return the start of a text, the number of characters left out, and its end."""
-    if longest is None or len(text) <= longest:
-        return text, 0, ""
-    tail = longest // 4
-    return text[: longest - tail], len(text) - longest, text[len(text) - tail :]
 
 
 def _find_title(story: PageStory) -> str:
