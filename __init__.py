@@ -115,6 +115,7 @@ if TYPE_CHECKING:
     from .projections.audit_entries import AuditedCall as AuditedCall
     from .projections.history_view import HistoryView as HistoryView
     from .projections.lineage_tree import LineageTree as LineageTree
+    from .projections.rendering.catalog import register_renderer as register_renderer
     from .projections.view_diff import ViewDiff as ViewDiff
 
     __version__: str
@@ -185,6 +186,7 @@ _NAMES = {
     "projections.history_view": "HistoryView",
     "projections.audit_entries": "AuditedCall",
     "projections.lineage_tree": "LineageTree",
+    "projections.rendering.catalog": "register_renderer",
     "projections.view_diff": "ViewDiff",
 }
 _MODULES = {name: module for module, names in _NAMES.items() for name in names.split()}

@@ -1,5 +1,6 @@
 """Lists every format for rendering a view, by name and version."""
 
+import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Required, TypedDict
@@ -68,6 +69,8 @@ RENDERERS_BY_LABEL = {
 }
 """Every version, so that old requests can be rendered again byte for byte."""
 
+_BUILT_IN = frozenset(RENDERERS)
+
 
 def render_view(view: ViewContent, name: str) -> JsonObject:
     """Render a view in a format, or in a version of it such as `anthropic/1`."""
@@ -75,6 +78,27 @@ def render_view(view: ViewContent, name: str) -> JsonObject:
     if renderer is None:
         raise InvalidSettingError(f"no format {name!r}; there are {', '.join(RENDERERS)}")
     return renderer.render(view)
+
+
+def register_renderer(name: str, render: RenderFunction, *, version: int = 1) -> None:
+    """Render views by `name` with a function of your own, which gets the view and returns JSON.
+
+    Calls record `name/version`, and audits render old requests again: give a new version if the
+    output changes. The function's output may be any JSON object. Raises InvalidSettingError for a
+    name with other characters than letters, digits, `-`, `_` and `.`, or that is taken.
+    """
+    if not re.fullmatch(r"[\w.-]+", name) or version < 1:
+        raise InvalidSettingError(
+            f"a renderer cannot be called {name!r}, version {version}: use letters, digits, '-',"
+            " '_' and '.', and versions from 1"
+        )
+    renderer = Renderer(name, version, render)
+    known = RENDERERS_BY_LABEL.setdefault(renderer.label, renderer)
+    if known.render is not render or name in _BUILT_IN:
+        raise InvalidSettingError(f"a renderer is called {renderer.label} already: choose another")
+    newest = RENDERERS.get(name)
+    if newest is None or newest.version < version:
+        RENDERERS[name] = renderer
 
 
 class AnthropicRequest(TypedDict, total=False):
