@@ -271,7 +271,8 @@ class TheInvariants(RuleBasedStateMachine):
     def the_newest_blocks_are_popped(self, key: str, pops: int) -> None:
         model = self.models[key]
         for _ in range(pops):
-            newest = max(model.alive(), default=None)
+            # The record that a call was abandoned takes the place of its result.
+            newest = max({*model.said, *model.results} - model.retracted, default=None)
             popped = model.session.pop()
             assert (popped and popped.position) == newest
             model.retracted |= {newest} if newest else set()

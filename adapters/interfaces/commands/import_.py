@@ -21,6 +21,7 @@ from ...runtime.importing.importer import (
     FoundTranscripts,
     find_installed_transcripts,
     import_files,
+    list_hints,
     list_wanted_files,
 )
 from ...runtime.importing.transcript_import import ImportOptions
@@ -72,6 +73,9 @@ def import_(
     for path in paths or ():
         if not path.exists():
             raise ImportFileError(f"{path} does not exist")
+    if not (paths or quiet or call.as_json):
+        for hint in list_hints():
+            print_note(hint)
     found = [] if paths else find_installed_transcripts()
     if not (paths or found):
         raise NegativeAnswerError("no agent has left transcripts in its usual folders: name a PATH")

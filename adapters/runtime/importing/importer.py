@@ -28,8 +28,17 @@ FOLDER_VARIABLES = (
     ("~/.gemini", "GEMINI_CLI_HOME", "/.gemini"),
     ("~/.openhands/conversations", "OPENHANDS_CONVERSATIONS_DIR", ""),
     ("~/.openhands", "OPENHANDS_PERSISTENCE_DIR", ""),
+    ("~/.local/share", "XDG_DATA_HOME", ""),
 )
 """Folders of agents, the variables that move them, and their paths below a variable's folder."""
+
+EXPORT_HINTS = (
+    (
+        "~/.local/share/opencode",
+        "sessions of opencode are read once `opencode export SESSION > FILE` has written them",
+    ),
+)
+"""Folders of agents whose sessions only they can read, with advice on how to export them."""
 
 
 @dataclass(slots=True)
@@ -58,6 +67,15 @@ def find_installed_transcripts() -> list[FoundTranscripts]:
 def find_home_patterns(agent: Format) -> list[str]:
     """Return glob patterns for the agent's transcripts; those from a variable come first."""
     return [pattern for home in agent.home_patterns for pattern in _expand_home(home)]
+
+
+def list_hints() -> list[str]:
+    """Return advice about sessions that only their agents can read."""
+    return [
+        hint
+        for home, hint in EXPORT_HINTS
+        if any(Path(place).is_dir() for pattern in _expand_home(home) for place in iglob(pattern))  # noqa: PTH207 - absolute pattern
+    ]
 
 
 def _expand_home(home: str) -> Iterator[str]:

@@ -8,6 +8,7 @@ from cutbank.adapters.runtime.importing.importer import (
     FOLDER_VARIABLES,
     find_home_patterns,
     find_installed_transcripts,
+    list_hints,
 )
 from cutbank.adapters.transcripts.formats.catalog import FORMATS
 
@@ -62,3 +63,13 @@ def test_a_folder_that_a_variable_names_is_looked_into_first_and_a_file_found_on
 def test_every_home_is_a_place_that_one_can_look_into(home: Path) -> None:
     for one in FORMATS.values():
         assert all(Path(pattern).is_absolute() for pattern in find_home_patterns(one)), one.name
+
+
+def test_what_an_agent_has_to_export_is_not_found_but_said(home: Path) -> None:
+    assert list_hints() == []
+    left(home / ".local" / "share" / "opencode" / "storage" / "session", "ses_1.json")
+    left(home / ".openhands" / "sessions" / "s" / "events", "0.json")
+
+    assert find_installed_transcripts() == []
+    (hint,) = list_hints()
+    assert "opencode export" in hint

@@ -1,6 +1,7 @@
 """Converts the lines of a Codex rollout to steps."""
 
-from collections.abc import Iterable
+import json
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -14,6 +15,7 @@ from ..source import TranscriptSource
 from ..steps import (
     Append,
     ImportStep,
+    RawEntry,
     RequestParameters,
     Rewind,
     SessionStart,
@@ -33,10 +35,12 @@ from .compaction import (
 )
 from .entries import (
     FORMAT_NAME,
+    MCP_END_EVENT,
     NO_USAGE,
     RAW_LINE_TYPES,
     REPEATED_USAGE,
     SHOWN,
+    TURN_END_EVENTS,
     UsageTracker,
     find_spawned_agent,
     read_session_meta,
@@ -78,6 +82,9 @@ class CodexTranscriptReader(LineReader):
         self.prompt: str | None = None
         self.compaction: list[ImportStep] = []
         """The compaction whose remaining tokens the next token count has."""
+        self.open_calls: set[str] = set()
+        self.answers: dict[str, tuple[SourceLine, JsonDict]] = {}
+        """What MCP servers answered, before the outputs of their calls come."""
         self.is_copy = False
         """Whether the rollout began with a copy of its parent's; then the owner of a call is
         unknown.
@@ -92,9 +99,10 @@ class CodexTranscriptReader(LineReader):
             return self.now.refuse(line.problem)
         return read_entry(self.now, self._read_line)
 
-    def close(self, *, final: bool = False) -> Iterable[ImportStep]:  # noqa: ARG002 - nothing more
+    def close(self, *, final: bool = False) -> Iterable[ImportStep]:
         # Keep the compaction: the count may be the very next line.
-        return [*self.compaction]
+        raws = [_make_raw_entry(line) for line, _ in self.answers.values()]
+        return [*self.compaction, *raws] if final else [*self.compaction]
 
     def _read_line(self, entry: EntrySteps) -> None:
         try:
@@ -201,8 +209,16 @@ class CodexTranscriptReader(LineReader):
             self.meter.first_answer_id = None  # no count came for earlier answers
 
     def _pair_call(self, block: ToolCall | ToolResult, payload: JsonDict) -> None:
-        """Pair a call with the session that it started."""
+        """Pair a call with the event that answers it, and with the session that it started."""
         call = block.tool_call_id
+        if isinstance(block, ToolCall):
+            self.open_calls.add(call)
+        else:
+            self.open_calls.discard(call)
+            # Keep the event if the output has less.
+            answer = self.answers.pop(call, None)
+            if answer and not _contains_texts(payload, answer[1]):
+                self.now.add(_make_raw_entry(answer[0]))
         match payload:
             case _ if self.is_copy:
                 pass
@@ -233,7 +249,7 @@ class CodexTranscriptReader(LineReader):
             self.compaction = []
 
     def _read_event(self, payload: JsonDict) -> None:
-        """Read what the person was shown; all but a few events are skipped."""
+        """Read what the person was shown; what items say as well is skipped."""
         kind = require_field(payload, "type", str)
         if kind == "token_count":
             self._read_token_count(payload)
@@ -243,6 +259,14 @@ class CodexTranscriptReader(LineReader):
         elif kind == "thread_name_updated":
             self._read_title(payload)
             self.now.keep(kind)
+        elif kind in TURN_END_EVENTS and payload.get("error"):
+            self.now.keep(kind)
+        elif kind == MCP_END_EVENT and (call := get_field(payload, "call_id", str)):
+            if call in self.open_calls:
+                self.answers[call] = (self.line, payload)
+                self.now.skip(f"event_msg/{kind}", SHOWN)
+            else:
+                self.now.keep(kind)
         else:
             self.meter.note_window(payload)
             self.now.skip(f"event_msg/{kind}", SHOWN)
@@ -288,6 +312,32 @@ class CodexTranscriptReader(LineReader):
     def _report_call(self, id: str, usage: Usage) -> None:
         self._finish_compaction()
         self.now.add(self.meter.make_call(id, self.now.key, usage, self._read_time()))
+
+
+def _make_raw_entry(line: SourceLine) -> RawEntry:
+    return RawEntry(_line_key(line), MCP_END_EVENT, line.text, line=line.number)
+
+
+def _contains_texts(output: JsonDict, event: JsonDict) -> bool:
+    """Return whether an output holds each text of an MCP server's answer, directly or as JSON."""
+    said = "\n".join(_find_texts(output))
+    return all(
+        text in said or json.dumps(text, ensure_ascii=False)[1:-1] in said
+        for text in _find_texts(event.get("result"))
+    )
+
+
+def _find_texts(value: Any) -> Iterator[str]:
+    """Yield all texts in a value at any depth, except type names."""
+    left = [value]
+    while left:
+        match left.pop():
+            case str() as text:
+                yield text
+            case dict() as item:
+                left += [item[name] for name in item if name not in ("type", "mimeType")]
+            case list() as items:
+                left += items
 
 
 def _line_key(line: SourceLine) -> str:

@@ -29,6 +29,11 @@ RAW_LINE_TYPES = frozenset(
 """Types of lines that no model was sent unchanged, but that Codex may need to resume."""
 
 SHOWN = "shown to the person; items say what the model was sent"
+TURN_END_EVENTS = frozenset({"task_complete", "turn_complete"})
+"""Events that end a turn; only they report its errors."""
+MCP_END_EVENT = "mcp_tool_call_end"
+"""The event with the answer of an MCP tool; usually an item repeats it."""
+
 NO_USAGE = "a token count without usage"
 REPEATED_USAGE = "usage that was reported before"
 
