@@ -282,7 +282,7 @@ class TheInvariants(RuleBasedStateMachine):
     def everything_is_cleared(self, key: str) -> None:
         model = self.models[key]
         model.session.clear()
-        model.retracted |= set(model.said)
+        model.retracted |= {*model.said, *model.results}
         model.was_retracted_since = True
 
     @rule(key=sessions, data=st.data(), what=st.sampled_from(["pin", "unpin", "hide", "replace"]))
