@@ -52,7 +52,7 @@ _WRITE_TOOLS = frozenset({"write", "patch", "apply_patch", "edit"})
 
 
 class TimelineEntry(NamedTuple):
-    """What the timeline says of a block besides its text."""
+    """The fields of a block's entry in kdcube's timeline, without the text."""
 
     type: str
     author: str
@@ -231,7 +231,7 @@ def _render_item(item: WindowItem) -> str:
 
 
 def _write_header(item: WindowItem, entry: TimelineEntry) -> str:
-    """Return what the timeline says of a block besides its text."""
+    """Return the line that names a block's type, author and turn, above its text."""
     block, known = item.block, entry.known
     header = {
         "type": entry.type,

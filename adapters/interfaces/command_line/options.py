@@ -25,7 +25,7 @@ Suggestions = list[tuple[str, str]]
 
 def suggest_policies(incomplete: str) -> Suggestions:
     """Suggest `NAME` and `NAME@PRESET` of every policy, including its alias."""
-    from ...settings.policy_catalog import list_policies  # noqa: PLC0415 - only who names one pays for it
+    from ...settings.policy_catalog import list_policies  # noqa: PLC0415 - start-up time
 
     named = [
         (f"{name}{preset}", getattr(policy, "source", ""))
@@ -38,7 +38,7 @@ def suggest_policies(incomplete: str) -> Suggestions:
 
 def suggest_settings(ctx: typer.Context, incomplete: str) -> Suggestions:
     """Suggest `KEY=` for the chosen or default policy; after it the values, if they are few."""
-    from ...settings.policy_catalog import find_policy_class  # noqa: PLC0415 - only who sets pays for it
+    from ...settings.policy_catalog import find_policy_class  # noqa: PLC0415 - start-up time
 
     try:
         policy = find_policy_class((ctx.params.get("policy") or DEFAULT_POLICY).partition("@")[0])
@@ -56,7 +56,7 @@ def suggest_formats(incomplete: str) -> Suggestions:
 
 def suggest_sessions(ctx: typer.Context, incomplete: str) -> Suggestions:
     """Suggest the sessions of the chosen database; none if it cannot be read."""
-    from .sessions import open_call_store  # noqa: PLC0415 - only who names a session pays for it
+    from .sessions import open_call_store  # noqa: PLC0415 - start-up time
 
     call = Invocation(db=_read_option(ctx, "db"), settings_file=_read_option(ctx, "settings_file"))
     namespace = _read_option(ctx, "namespace") or call.namespace

@@ -194,7 +194,7 @@ def import_temporarily(
 
     Raises ImportFileError if there is nothing to import, BacktestError if no session was imported.
     """
-    from ...runtime.importing import importer  # noqa: PLC0415 - all formats come along
+    from ...runtime.importing import importer  # noqa: PLC0415 - start-up time: it loads all formats
 
     with TemporaryDirectory(prefix="cutbank-backtest-") as folder:
         address = str(Path(folder, "transcripts.db"))

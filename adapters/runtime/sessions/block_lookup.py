@@ -287,15 +287,15 @@ def iter_newest_blocks(
 
 def find_newest_block(
     store: EventStore, chain: Chain, head: int
-) -> tuple[RecalledBlock, Ranges] | None:
-    """Return the newest block that was not retracted, and all that was retracted behind it.
+) -> tuple[RecordedEvent, Ranges] | None:
+    """Return the newest event of a block that was not retracted, and the positions to retract.
 
-    The positions behind it are the rest of the log, and older blocks that events in there retract.
+    Those are its own and all after it, and the older blocks that retractions after it took back.
     """
     for recorded, gone in _read_back(store, chain, head, 0, _FIRST_PAGE_EVENTS, skip=True):
         position = recorded.position
-        if position not in gone and (block := make_recalled(recorded)):
-            return block, gone | Ranges.span(position, head)
+        if position not in gone and isinstance(recorded.event, BlockEvent):
+            return recorded, gone | Ranges.span(position, head)
     return None
 
 

@@ -26,6 +26,7 @@ from .block_lookup import (
     find_newest_block,
     iter_blocks,
     iter_newest_blocks,
+    make_recalled,
     parse_kinds,
     recall_blocks,
 )
@@ -258,13 +259,14 @@ class StoredSession:
             found = find_newest_block(self.log.events, self.log.chain(), session.version)
             if found is None:
                 return None
-            newest, behind = found
+            recorded, positions = found
+            newest = make_recalled(recorded)
+            assert newest is not None, "the event holds a block"
             reopened: dict[str, int] = {}
-            if isinstance(newest.block, ToolResult):
-                call = cast(CallEnd, self.log.read_event(newest.position)).call
-                reopened[newest.block.tool_call_id] = call
-            # With all that is behind it, so that the next search goes on before it.
-            session.retract(behind, reopened, "pop")
+            if isinstance(recorded.event, CallEnd) and isinstance(newest.block, ToolResult):
+                reopened[newest.block.tool_call_id] = recorded.event.call
+            # With all that comes after it, so that the next search begins before it.
+            session.retract(positions, reopened, "pop")
             return newest
 
         with translate_storage_errors(self.log.context.name):

@@ -5,7 +5,7 @@ import os
 import sqlite3
 import threading
 from collections.abc import Callable, Container, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from time import monotonic
 from typing import Any
@@ -248,7 +248,12 @@ class SQLiteLogDatastore:
         if has_written:
             connections.append(self.writer)
         is_moved = self._is_moved()
-        self._close_connections(connections, is_moved=is_moved)
+        with ExitStack() as waiting:
+            # Closing a connection while another thread reads with it would crash the process. In
+            # a forked child those threads do not exist, and would be waited for without end.
+            for reader in readers if self._process == os.getpid() else ():
+                waiting.enter_context(reader.lock)
+            self._close_connections(connections, is_moved=is_moved)
         if has_written:
             self._refuse_moved()
 
