@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from .adapters.runtime.idle.idle_scheduler import start_scheduler as start_scheduler
     from .adapters.runtime.idle.idle_status import get_idle_status as get_idle_status
     from .adapters.runtime.importing.importer import import_transcripts as import_transcripts
+    from .adapters.runtime.importing.reread import RereadReport as RereadReport
+    from .adapters.runtime.importing.reread import reread as reread
     from .adapters.runtime.sessions.block_lookup import RecalledBlock as RecalledBlock
     from .adapters.runtime.sessions.context_meter import ContextMeasurement as ContextMeasurement
     from .adapters.runtime.sessions.context_meter import find_context_limit as find_context_limit
@@ -44,6 +46,8 @@ if TYPE_CHECKING:
     from .adapters.runtime.sessions.stored_session import StoredSession as StoredSession
     from .adapters.runtime.sessions.stored_session import end_turn as end_turn
     from .adapters.runtime.sessions.stored_session import schedule_wake as schedule_wake
+    from .adapters.runtime.source_search import SourceHit as SourceHit
+    from .adapters.runtime.source_search import search_sources as search_sources
     from .adapters.settings.load_settings import load_settings as load_settings
     from .adapters.settings.policy_catalog import get_policy as get_policy
     from .adapters.settings.settings import MaintenanceSettings as MaintenanceSettings
@@ -138,6 +142,7 @@ _NAMES = {
     "adapters.runtime.idle.idle_scheduler": "IdleScheduler start_scheduler",
     "adapters.runtime.idle.idle_status": "get_idle_status",
     "adapters.runtime.importing.importer": "import_transcripts",
+    "adapters.runtime.importing.reread": "RereadReport reread",
     "adapters.runtime.sessions.context_meter": (
         "ContextMeasurement find_context_limit measure_context"
     ),
@@ -147,6 +152,7 @@ _NAMES = {
     "adapters.runtime.sessions.stored_session": (
         "AppendResult StoredSession end_turn schedule_wake"
     ),
+    "adapters.runtime.source_search": "SourceHit search_sources",
     "adapters.settings.load_settings": "load_settings",
     "adapters.settings.policy_catalog": "get_policy",
     "adapters.settings.settings": "MaintenanceSettings Settings",

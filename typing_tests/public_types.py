@@ -21,9 +21,11 @@ from cutbank import (
     Policy,
     RecalledBlock,
     Replay,
+    RereadReport,
     ReserveHeadroom,
     SessionInfo,
     SessionStore,
+    SourceHit,
     StoredSession,
     ToolCall,
     ToolResult,
@@ -72,6 +74,8 @@ def looking_back(store: SessionStore, session: StoredSession) -> None:
     assert_type(cutbank.measure_context(session), ContextMeasurement)
     assert_type(cutbank.export(session, "openai-chat", "chat.json"), ExportReport)
     assert_type(cutbank.import_transcripts(store, "transcripts"), list[FileReport])
+    assert_type(cutbank.reread(session, into="again"), RereadReport)
+    assert_type(cutbank.search_sources(store, "text"), list[SourceHit])
 
 
 def requests(view: HistoryView, anthropic: "Anthropic", openai: "OpenAI") -> None:

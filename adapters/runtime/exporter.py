@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from datetime import datetime
 from functools import partial
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import BinaryIO, cast
 
 from ...domain.blocks import AnyBlock, Block, BlockKind, ToolResult
@@ -28,9 +27,8 @@ from ...domain.session_events import (
 from ...projections.history_view import HistoryView
 from ..storage.event_log.chain import Chain
 from ..storage.event_log.event_store import EventStore
-from ..storage.event_log.source_segments import list_digests, read_segments
 from ..storage.event_log.storage_errors import translate_storage_errors
-from ..storage.private_files import make_folder, open_new, open_new_path
+from ..storage.private_files import open_new, open_new_path
 from ..storage.view_reader import ViewReader
 from ..transcripts.formats.catalog import ARCHIVE_FORMAT, FORMATS
 from ..transcripts.formats.format import Format
@@ -44,10 +42,10 @@ from ..transcripts.formats.outgoing import (
     is_added,
     is_as_imported,
 )
-from ..transcripts.formats.source import TranscriptSource, unpack_files
-from ..transcripts.formats.steps import SOURCE_RETRACTIONS, SessionStart
+from ..transcripts.formats.steps import SOURCE_RETRACTIONS
 from ..transcripts.reports import ExportReport
 from .archive.archives import write_archive
+from .kept_sources import find_kept_source, write_folder
 from .sessions.session_log import list_logs
 from .sessions.stored_session import StoredSession
 
@@ -226,61 +224,6 @@ def _has_new_request(session: StoredSession, outgoing: OutgoingSession) -> bool:
     later = events.read(chain, Ranges.span(last + 1, events.read_head(chain)[0]))
     kinds = (SystemPromptSet, ToolsSet, RequestSettingsSet)
     return any(isinstance(recorded.event, kinds) for recorded in later)
-
-
-def find_kept_source(session: StoredSession, found: Format) -> KeptSource | None:
-    """Return the files that were imported into the session; None if they are not kept.
-
-    Raises ExportError if one is damaged.
-    """
-    recorder = session.log.events.recorder
-    rows = recorder.select_imports(session.namespace, session.key)
-    kept = [row for row in rows if row.format == found.name and row.segments]
-    if len(kept) < len(rows) or not kept:
-        return None
-    if not found.begin_reading:  # a document that was saved again holds what it held before
-        kept = [max(kept, key=lambda row: row.bytes)]
-
-    def read_files() -> Iterator[Iterator[bytes]]:
-        for row in kept:
-            yield read_segments(list_digests(row.segments), recorder.select_segment)
-
-    files = {
-        digest.hex(): index
-        for index, row in enumerate(kept)
-        for digest in list_digests(row.segments)
-    }
-    source = KeptSource(files, read_files)
-    is_shared = not found.begin_reading and _count_sessions(source, found, kept[0].source) > 1
-    return None if is_shared else source
-
-
-def _count_sessions(source: KeptSource, found: Format, name: str) -> int:
-    """Return how many sessions the source of a document holds, without forks and sub-agents."""
-    with TemporaryDirectory() as folder:
-        path = Path(folder, Path(name).name)
-        if found.is_folder:
-            write_folder(source, path)
-        else:
-            path.write_bytes(source.read_whole())
-        starts = [
-            step for step in found.read(TranscriptSource(path)) if isinstance(step, SessionStart)
-        ]
-    return len({one.key for one in starts if not (one.parent_key or one.fork_of)})
-
-
-def write_folder(source: KeptSource, path: Path) -> int:
-    """Write a kept source as a new folder; return the bytes written."""
-    make_folder(path)
-    written = 0
-    for name, content in unpack_files(source.read_whole()):
-        file_path = path / name
-        if not file_path.resolve().is_relative_to(path.resolve()):
-            raise ExportError(f"{name!r} would lie outside {path}")
-        make_folder(file_path.parent)
-        with open_new(file_path) as out:
-            written += out.write(content)
-    return written
 
 
 def make_outgoing(

@@ -6,8 +6,10 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ....domain.compaction import MAIN_LINEAGE
+from ....domain.errors import InvalidSettingError
 from ...analysis.auditing.diffs import number_compactions
 from ...runtime.sessions.block_lookup import RecalledBlock
+from ...runtime.source_search import SourceHit, read_kept_lines, search_sources
 from ..command_line.blocks import (
     BlockLog,
     LoggedBlock,
@@ -30,6 +32,7 @@ from ..command_line.options import (
 )
 from ..command_line.printing import (
     clip_text,
+    escape_controls,
     format_count,
     list_fields,
     pick,
@@ -98,9 +101,17 @@ def recall(
     call: Invocation,
     session: str = SESSION,
     handle: list[str] | None = argument("HANDLE", HANDLES_HELP, None),
+    *,
     search: str | None = option("--search TEXT", "Only blocks that hold it, in any case."),
     raw: bool = flag("--raw", "The text byte for byte, with nothing around it."),
+    line: int | None = option("--line N", "That line of the imported file, as it came.", min=1),
 ) -> Answer:
+    if line is not None:
+        if handle or search:
+            raise InvalidSettingError(
+                "--line gives a line of the file: leave out handles and --search"
+            )
+        return _recall_line(call, session, line)
     with open_call_session(call, session) as found:
         wanted = [parse_handles(handle, BlockLog(found).find_newest)] if handle else []
         blocks = found.recall(*wanted, search=search)
@@ -111,10 +122,21 @@ def recall(
     document = name_to_json(found) | {"search": search, "recalled": recalled}
     if not (blocks or raw):
         where = " ".join(map(str, wanted)) or "the session"
-        line = f"No block in {where}" + (f" holds {search!r}." if search else ".")
-        return Answer(document, line, is_good=False)
-    show = partial(_write_raw, blocks) if raw else partial(_print_recalled, blocks, search)
+        none = f"No block in {where}" + (f" holds {search!r}." if search else ".")
+        return Answer(document, none, is_good=False)
+    texts = [one.block.text.encode("utf-8", "surrogatepass") for one in blocks]
+    show = partial(_write_raw, texts) if raw else partial(_print_recalled, blocks, search)
     return Answer(document, show, is_good=bool(blocks))
+
+
+def _recall_line(call: Invocation, session: str, line: int) -> Answer:
+    with open_call_session(call, session) as found:
+        lines = read_kept_lines(found, line)
+    texts = [one.text.decode(errors="replace") for one in lines]
+    named = zip(lines, texts, strict=True)
+    recalled = [{"file": one.file, "line": line, "text": text} for one, text in named]
+    show = partial(_write_raw, [one.text + b"\n" for one in lines])
+    return Answer(name_to_json(found) | {"recalled": recalled}, show)
 
 
 def search(
@@ -124,8 +146,11 @@ def search(
     ),
     session: str | None = option("--session SESSION", "Only in this one."),
     limit: int = option("--limit", "How many.", 20, min=1, max=1_000),
+    sources: bool = flag("--sources", "In the imported files instead, for exactly this text."),
 ) -> Answer:
     words = " ".join(query)
+    if sources:
+        return _search_sources(call, words, session, limit)
     with open_call_store(call) as store:
         models = store.read_models
         behind = store.events.recorder.max_notification_id() - models.position
@@ -147,6 +172,31 @@ def search(
     whole = f"`cutbank recall {found[0].session} {found[0].position or 'HANDLE'}`"
     last = f"{format_count(len(found), 'block')}; {whole} gives all of one."
     return Answer(document, *(partial(_print_hit, one) for one in found), last)
+
+
+def _search_sources(call: Invocation, text: str, session: str | None, limit: int) -> Answer:
+    namespace = call.named
+    with open_call_store(call) as store:
+        if session is not None:
+            namespace = call.namespace
+            session = find_session(store, session, namespace).key
+        found = search_sources(store, text, session=session, namespace=namespace, limit=limit)
+    hits = [
+        pick(one, "session namespace file line")
+        | {"snippet": one.snippet.text, "marks": one.snippet.marks}
+        for one in found
+    ]
+    document = {"query": text, "found": hits}
+    if not found:
+        return Answer(document, f"No imported file contains {text!r}.", is_good=False)
+    whole = f"`cutbank recall {found[0].session} --line {found[0].line}`"
+    last = f"{format_count(len(found), 'line')}; {whole} gives all of one."
+    return Answer(document, *(partial(_print_source_hit, one) for one in found), last)
+
+
+def _print_source_hit(found: SourceHit) -> None:
+    print_text(f"{found.session} line {found.line} of {found.file}", bold=True)
+    print_text(f"    {found.snippet.mark_matches()}")
 
 
 def _log_to_json(log: BlockLog, blocks: Iterable[LoggedBlock]) -> dict[str, Any]:
@@ -215,11 +265,13 @@ def _print_recalled(blocks: Sequence[RecalledBlock], search: str | None) -> None
         print_text(f"{format_count(len(blocks), 'block')}; {whole} gives all of one.")
 
 
-def _write_raw(blocks: Sequence[RecalledBlock]) -> None:
-    """Write the texts as bytes, without separators."""
+def _write_raw(texts: Iterable[bytes]) -> None:
+    """Write the texts without separators; on a terminal, without what would control it."""
     sys.stdout.flush()
-    for one in blocks:
-        sys.stdout.buffer.write(one.block.text.encode("utf-8", "surrogatepass"))
+    if sys.stdout.isatty():
+        sys.stdout.write("".join(escape_controls(text.decode(errors="replace")) for text in texts))
+    else:
+        sys.stdout.buffer.writelines(texts)
     sys.stdout.buffer.flush()
 
 

@@ -45,6 +45,8 @@ class WantedFile:
     path: Path
     is_named: bool = True
     """Whether the user named it; a file from a folder may be no transcript."""
+    name: str | None = None
+    """The name under which it is stored, if it is a copy that lies elsewhere."""
 
 
 def import_file(
@@ -59,7 +61,7 @@ def import_file(
     `links` carries links from calls to sub-agents between files. Raises database errors.
     """
     path = file.path
-    importing = TranscriptImport(store, options, path, links, report_bytes)
+    importing = TranscriptImport(store, options, path, links, report_bytes, name=file.name)
     report = importing.report
     try:
         _import_path(importing, options, file)

@@ -100,12 +100,14 @@ class TranscriptImport:
         path: Path,
         links: SubAgentLinks,
         report_bytes: Callable[[int], None] | None = None,
+        *,
+        name: str | None = None,
     ) -> None:
         self.store = store
         self.namespace = options.target_namespace
-        self.name = str(path.resolve())
+        self.name = name or str(path.resolve())
         """The name under which the import's progress is stored."""
-        self.report = FileReport(str(path))
+        self.report = FileReport(name or str(path))
         redactor = None
         if options.redacts:
             from ...transcripts.redaction.redactor import Redactor  # noqa: PLC0415 - needs the extra

@@ -189,8 +189,13 @@ class LogReader(ApplicationRecorder):
         found = self.select_imports(namespace, session)
         return next((one.source for one in found if not one.complete), None)
 
-    def select_imports(self, namespace: str, session: str) -> list[ImportRow]:
-        return self._select_imports("namespace = ? AND session = ?", namespace, session)
+    def select_imports(
+        self, namespace: str | None = None, session: str | None = None
+    ) -> list[ImportRow]:
+        """Return the imports of a namespace and of a session, if they are named, by their paths."""
+        wanted = {"namespace = ?": namespace, "session = ?": session}
+        given = {condition: value for condition, value in wanted.items() if value is not None}
+        return self._select_imports(" AND ".join(given) or "1 = 1", *given.values())
 
     def select_segment(self, digest: bytes) -> bytes:
         """Return a segment of a kept source, compressed."""

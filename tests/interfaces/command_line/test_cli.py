@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from claude_code_talk import Talk
 from platformdirs import user_data_path
 
 import cutbank
@@ -26,6 +27,7 @@ ARGUMENTS = {
     **dict.fromkeys(("meter", "activate", "revert"), "long"),
     **dict.fromkeys(("recall", "pin", "unpin", "hide", "retract"), "long 3"),
     "import": "small.jsonl",
+    "reread": "s-1",
     "export": "long --to openai-chat --out out.json",
     "search": "river",
     "append": "long hi",
@@ -56,7 +58,9 @@ def test_every_verb_answers_in_json(
 ) -> None:
     monkeypatch.chdir(long_talk.parent)
     monkeypatch.setattr("tempfile.tempdir", str(long_talk.parent))
-    Path("small.jsonl").write_text("\n", encoding="utf-8")
+    small = Talk()
+    small.user("Is the bank cut?", sessionId="s-1")
+    Path("small.jsonl").write_bytes(small.raw())
     calls = [(verb, *shlex.split(ARGUMENTS[verb]), "--json") for verb in ("compact", *VERBS)]
     calls += [("compact", "long", "--prepare", "--json"), ("activate", "long", "--json")]
 

@@ -49,6 +49,25 @@ def test_import_reports_each_file_of_a_namespace(run: Run, transcript: Path) -> 
     assert "By the river." in run("show", "s-1", "--namespace", "mine").out
 
 
+def test_what_no_block_holds_is_found_in_the_sources_and_read_again(
+    run: Run, transcript: Path
+) -> None:
+    add_lines(transcript, '{"type": "progress", "data": "shown on the screen"}')
+    run("import", transcript)
+
+    found = run("search", "--sources", "SHOWN on", "--json")
+    line = run("recall", "s-1", "--line", found.json["found"][0]["line"], "--raw")
+    again = run("reread", "s-1", "--into", "better")
+
+    (hit,) = found.json["found"]
+    assert (hit["session"], hit["line"]) == ("s-1", 3)
+    assert "«shown on» the screen" in run("search", "--sources", "shown on").out
+    assert line.out == transcript.read_text(encoding="utf-8").splitlines(keepends=True)[2]
+    assert run("search", "--sources", "nowhere").code == 1
+    assert "2 blocks as before, 0 entries read otherwise" in again.out
+    assert {one["namespace"] for one in run("sessions", "--json").json} == {"default", "better"}
+
+
 def test_an_error_in_a_file_is_answered_with_no_each_time(run: Run, transcript: Path) -> None:
     add_lines(transcript, "{no json")
 
