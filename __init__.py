@@ -40,6 +40,8 @@ if TYPE_CHECKING:
     from .adapters.runtime.sessions.context_meter import find_context_limit as find_context_limit
     from .adapters.runtime.sessions.context_meter import measure_context as measure_context
     from .adapters.runtime.sessions.session_log import SessionInfo as SessionInfo
+    from .adapters.runtime.sessions.session_records import Record as Record
+    from .adapters.runtime.sessions.session_records import SessionRecords as SessionRecords
     from .adapters.runtime.sessions.session_store import SessionStore as SessionStore
     from .adapters.runtime.sessions.session_store import open as open
     from .adapters.runtime.sessions.stored_session import AppendResult as AppendResult
@@ -148,6 +150,7 @@ _NAMES = {
     ),
     "adapters.runtime.sessions.block_lookup": "RecalledBlock",
     "adapters.runtime.sessions.session_log": "SessionInfo",
+    "adapters.runtime.sessions.session_records": "Record SessionRecords",
     "adapters.runtime.sessions.session_store": "SessionStore open",
     "adapters.runtime.sessions.stored_session": (
         "AppendResult StoredSession end_turn schedule_wake"

@@ -1,14 +1,14 @@
 """Defines what a turn is made of: blocks, tool calls and tool results, as they were recorded."""
 
 import json
-from base64 import b64decode, b64encode
+from base64 import b64encode
 from collections.abc import Mapping
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypedDict, Unpack
 
 from pydantic import Field, JsonValue, field_serializer, field_validator
 
-from .event import StoredValue
+from .event import StoredBytes, StoredValue
 
 
 class BlockKind(StrEnum):
@@ -71,14 +71,9 @@ class Media(StoredValue):
 
     type: Literal["image", "document"]
     mime: str
-    data: bytes = b""
+    data: StoredBytes = b""
     url: str | None = None
     name: str | None = None
-
-    @field_validator("data", mode="before")
-    @classmethod
-    def _from_base64(cls, data: Any) -> Any:
-        return b64decode(data) if isinstance(data, str) else data
 
     @field_serializer("data", when_used="json")
     def _as_base64(self, data: bytes) -> str:

@@ -1,5 +1,6 @@
 """Defines stored values and events, and the aggregates whose decisions trigger them."""
 
+from base64 import b64decode
 from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from difflib import get_close_matches
@@ -70,6 +71,11 @@ ReportedAmount = Annotated[float | None, BeforeValidator(_drop_impossible)]
 BoundedCount = Annotated[int, AfterValidator(lambda count: max(-MAX_COUNT, min(count, MAX_COUNT)))]
 """A required count, clamped to the limit."""
 
+
+StoredBytes = Annotated[
+    bytes, BeforeValidator(lambda data: b64decode(data) if isinstance(data, str) else data)
+]
+"""Bytes, which JSON holds as Base64."""
 
 EVENT_CLASSES: dict[str, type["Event"]] = {}
 """Every event class by its topic; logs and archives resolve topics here alone."""

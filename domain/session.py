@@ -212,6 +212,14 @@ class Session(Aggregate[SessionState]):
     def schedule_wake(self, at: datetime | None, reason: str | None = None) -> None:
         self._decide(events.WakeScheduled, at=at, reason=reason)
 
+    def put_record(self, name: str, text: str | None, data: bytes | None) -> int:
+        """Record a value under a name and return its position."""
+        self._decide(events.RecordPut, name=name, text=text, data=data)
+        return self.version
+
+    def remove_record(self, name: str) -> None:
+        self._decide(events.RecordRemoved, name=name)
+
     def close(self, reason: str | None = None) -> None:
         self._decide(events.SessionClosed, reason=reason)
 

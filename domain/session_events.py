@@ -3,7 +3,7 @@
 from pydantic import AwareDatetime, JsonValue
 
 from .blocks import Block, ToolCall, ToolResult
-from .event import Event, ReportedAmount, ReportedCount, StoredValue
+from .event import Event, ReportedAmount, ReportedCount, StoredBytes, StoredValue
 from .ranges import Ranges
 
 
@@ -220,6 +220,21 @@ class WakeScheduled(Event):
     reason: str | None = None
 
 
+class RecordPut(Event):
+    """A program's own state, no part of the conversation; the newest value of a name counts."""
+
+    name: str
+    text: str | None = None
+    """The value as JSON text; None for bytes."""
+    data: StoredBytes | None = None
+
+
+class RecordRemoved(Event):
+    """A name has no value from here on."""
+
+    name: str
+
+
 class SessionClosed(Event):
     """The session accepts no more events until it is opened again."""
 
@@ -228,3 +243,7 @@ class SessionClosed(Event):
 
 BlockEvent = BlockAppended | ToolCalled | ToolReturned | ToolCallAbandoned
 """The events that hold a block at their position."""
+
+RecordEvent = RecordPut | RecordRemoved
+"""The events that no view, count, search or idle work reads."""
+RECORD_TOPICS = frozenset({RecordPut.TOPIC, RecordRemoved.TOPIC})

@@ -29,7 +29,7 @@ from pathlib import Path
 from pkgutil import iter_modules
 from tempfile import TemporaryDirectory
 from types import UnionType
-from typing import Any, ClassVar, Literal, Union, get_args, get_origin
+from typing import Annotated, Any, ClassVar, Literal, Union, get_args, get_origin
 from uuid import UUID, uuid5
 
 from eventsourcing.persistence import JSONTranscoder
@@ -205,6 +205,8 @@ def _value(kind: Any, name: str) -> Any:
             return _value([one for one in inside if one is not type(None)][-1], name)
         case origin if origin is Literal:
             return inside[-1]
+        case origin if origin is Annotated:
+            return _value(inside[0], name)
         case origin if origin is list:
             return [_value(inside[0], f"{name}[0]")]
         case origin if origin is tuple:
@@ -341,7 +343,11 @@ def _tell(database: Path) -> list[dict[str, Any]]:
         _compactions(session, look)
         _takes_back(session)
         look(session)
-        fork = session.fork("fork", at=session.position - 3)
+        session.records.put("state", {"step": 1}, key="first step")
+        session.records.put("state", {"step": 2, "large": "state " * 2_000})
+        session.records.put("image", b"\x00\xff")
+        session.records.remove("image")
+        fork = session.fork("fork", at=session.position - 7)
         fork.append(Block.user("In the fork the story goes on."))
         look(fork)
         fork.compact(

@@ -11,7 +11,7 @@ from ...domain.compaction import MAIN_LINEAGE, derive_lineage_id
 from ...domain.compaction_events import CompactBoundary
 from ...domain.errors import StorageError
 from ...domain.ranges import Ranges
-from ...domain.session_events import BlockEvent, BlocksRetracted, ModelCalled
+from ...domain.session_events import BlockEvent, BlocksRetracted, ModelCalled, RecordEvent
 from ...projections.block_statuses import collect_boundaries
 from ...projections.replay.recording import RecordedCall
 from ...projections.view_content import RecordedEvent, find_parted_pairs
@@ -121,6 +121,7 @@ class _SessionVerifier:
 
     def _check_log(self) -> None:
         blocks: list[int] = []
+        records: set[tuple[str, int]] = set()
         own_id = self.session.log.id
         for segment in self.chain.segments:
             for recorded in self._check_stream(segment, own_id, None):
@@ -132,9 +133,13 @@ class _SessionVerifier:
                         self.calls.append(call)
                     case event if isinstance(event, BlockEvent):
                         blocks.append(event.originator_version)
+                    case event if isinstance(event, RecordEvent) and event.originator_id == own_id:
+                        records.add((event.name, event.originator_version))
                     case _:
                         pass
         self.blocks = Ranges.of(blocks)
+        for name, position in records ^ self.store.recorder.select_records(own_id):
+            self._complain("log", f"the register of records is wrong about {name!r}", position)
 
     def _check_lineage(self, lineage: str) -> None:
         chain = self.store.find_lineage_chain(*self.name, lineage)

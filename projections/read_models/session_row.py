@@ -239,8 +239,10 @@ class SessionRow:
         self.attempts, self.failed_at = self.attempts + 1, format_timestamp(event.timestamp)
 
     def apply_newest(self, event: Event, state: SessionState) -> None:
-        """Record the newest event and the state after it, however many events came before."""
-        self.position = event.originator_version
+        """Record the newest event and the state after it, however many events came before.
+
+        Records, which no decision reads, may come after it.
+        """
         self.last_activity = format_timestamp(event.timestamp)
         self.turns = state.turn
         self.blocks = state.blocks

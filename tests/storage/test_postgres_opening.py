@@ -177,7 +177,7 @@ def test_processes_that_start_together_make_or_migrate_a_schema_once(
         cutbank.open(database).close()
         with connected_to(database) as connection:
             connection.execute("ALTER TABLE imports DROP COLUMN stamp, DROP COLUMN segments")
-            connection.execute("DROP TABLE source_segments")
+            connection.execute("DROP TABLE source_segments, records")
             connection.execute("UPDATE cutbank_format SET version = 1")
 
     ended = run.run_together(8, "joins", database, "NUMBER")

@@ -11,7 +11,7 @@ from ....domain.compaction import derive_lineage_id
 from ....domain.compaction_events import CompactionOpened
 from ....domain.errors import ExportError, ImportFileError
 from ....domain.session import derive_session_id
-from ....domain.session_events import ParentNamed, SessionOpened
+from ....domain.session_events import RECORD_TOPICS, ParentNamed, SessionOpened
 from ...storage.event_log.event_mapper import (
     compute_keyed_hash,
     decompress_any,
@@ -23,6 +23,7 @@ from ...storage.event_log.log_tables import (
     AppendKey,
     Batch,
     ImportRow,
+    RecordRow,
     Segment,
     StoredContent,
     StoredRow,
@@ -181,7 +182,12 @@ class LogCopy:
             for extent in missing:
                 for row in self._read_rows(extent):
                     bodies = tuple(self._read_bodies(row))
-                    rows.rows.append(self._rename_row(row, extent.stream)._replace(bodies=bodies))
+                    moved = self._rename_row(row, extent.stream)._replace(bodies=bodies)
+                    rows.rows.append(moved)
+                    if row.topic in RECORD_TOPICS:
+                        name = load_json(decompress_any(row.state))["name"]
+                        at = row.originator_version
+                        rows.records.append(RecordRow(moved.originator_id, name, at))
                     stored[row.topic] += 1
                     size += len(row.state) + sum(len(body.content) for body in bodies)
                     if len(rows.rows) >= _BATCH_ROWS or size > _BATCH_BYTES:

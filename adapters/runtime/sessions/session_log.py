@@ -406,4 +406,5 @@ class SessionLog:
     def read_event(self, position: int) -> Event:
         """Return the event at a position."""
         with translate_storage_errors(self.context.name):
-            return self.events.read(self.chain(), Ranges.of([position]))[0].event
+            found = self.events.read(self.chain(), Ranges.of([position]), with_records=True)
+        return found[0].event

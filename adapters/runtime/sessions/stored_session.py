@@ -31,6 +31,7 @@ from .block_lookup import (
     recall_blocks,
 )
 from .session_log import CallReport, SessionInfo, SessionLog, check_time_zone, make_call_fields
+from .session_records import SessionRecords
 from .truncation import notify_truncated, preview_results
 
 if TYPE_CHECKING:
@@ -293,6 +294,11 @@ class StoredSession:
         on with those that its source recorded. Raises ConflictError if the key is taken.
         """
         return StoredSession(self.log.fork(key, at=at, lineage=lineage, source=source, title=title))
+
+    @property
+    def records(self) -> SessionRecords:
+        """Values by name, with their history, that are no part of the conversation."""
+        return SessionRecords(self.log)
 
     # Reading
 

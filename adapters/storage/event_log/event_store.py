@@ -23,12 +23,12 @@ from ....domain.errors import NotFoundError
 from ....domain.event import MAX_COUNT, Aggregate, Event, load_state
 from ....domain.ranges import Ranges
 from ....domain.session import Session, SessionState, derive_session_id
-from ....domain.session_events import SessionOpened
+from ....domain.session_events import RECORD_TOPICS, RecordEvent, SessionOpened
 from ....projections.view_content import RecordedEvent, TokenCounts
 from .chain import Chain
 from .database_addresses import open_recorder
 from .event_mapper import EventMapper, matches_keyed_hash
-from .log_tables import AppendKey, ImportRow, Segment, StoredRow, Stream
+from .log_tables import AppendKey, ImportRow, RecordRow, Segment, StoredRow, Stream
 from .recorder import Recorder
 
 _K = TypeVar("_K")
@@ -215,6 +215,7 @@ class EventStore(Application[UUID]):
                 imports=imports,
                 segments=segments,
                 streams=_find_opened_streams(events),
+                records=_find_records(events),
             )
         except BaseException:
             for event in events:
@@ -280,11 +281,18 @@ class EventStore(Application[UUID]):
         version, carried = self._read_newest(chain, at)
         return version, load_state(CompactionState, carried)
 
-    def read(self, chain: Chain, positions: Ranges) -> list[RecordedEvent]:
+    def read(
+        self, chain: Chain, positions: Ranges, *, with_records: bool = False
+    ) -> list[RecordedEvent]:
+        """Return the events at these positions, without those of records unless they are wanted.
+
+        Records are no part of the conversation, and may be large.
+        """
         return [
             self.make_recorded(row)
             for originator, runs in chain.split_by_stream(positions)
             for row in self.recorder.select_runs(originator, runs)
+            if with_records or row.topic not in RECORD_TOPICS
         ]
 
     def make_recorded(self, row: StoredRow) -> RecordedEvent:
@@ -363,3 +371,11 @@ def _find_opened_streams(events: Sequence[Event]) -> list[Stream]:
             lineage = event.lineage if isinstance(event, CompactionOpened) else None
             streams.append(Stream(event.originator_id, event.namespace, event.key, lineage))
     return streams
+
+
+def _find_records(events: Sequence[Event]) -> list[RecordRow]:
+    return [
+        RecordRow(event.originator_id, event.name, event.originator_version)
+        for event in events
+        if isinstance(event, RecordEvent)
+    ]

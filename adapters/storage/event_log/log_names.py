@@ -7,7 +7,7 @@ from uuid import UUID
 
 from eventsourcing.persistence import OperationalError
 
-from .log_tables import BODIES, EVENTS, IMPORTS, KEYS, SEGMENTS, STREAMS, Batch, TableRows
+from .log_tables import BODIES, EVENTS, IMPORTS, KEYS, RECORDS, SEGMENTS, STREAMS, Batch, TableRows
 
 MAX_CACHED_SUBJECTS = 10_000
 """Each session may have its own subject; beyond this many, the cache is cleared."""
@@ -106,6 +106,8 @@ def make_table_rows(batch: Batch, names: LogNames, encode_id: Callable[[UUID], A
         rows[STREAMS] = [(encode_id(id), *rest) for id, *rest in batch.streams]
     if batch.keys:
         rows[KEYS] = [(encode_id(id), *rest) for id, *rest in batch.keys]
+    if batch.records:
+        rows[RECORDS] = [(encode_id(id), *rest) for id, *rest in batch.records]
     events = []
     bodies: dict[tuple[int, bytes], bytes] = {}
     for id, version, topic, state, subject, key_id, tokens, digest, carried, large, _ in batch.rows:

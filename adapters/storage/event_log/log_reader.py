@@ -29,6 +29,20 @@ SELECT_RUNS = (
     " BETWEEN CAST(run.key AS bigint) AND CAST(CAST(run.value AS text) AS bigint)"
     " ORDER BY originator_version"
 )
+SELECT_NAMES = (
+    "WITH RECURSIVE found (name) AS (SELECT (SELECT min(name) FROM records"
+    " WHERE originator_id = ? AND name >= ? AND name < ?)"
+    " UNION ALL SELECT (SELECT min(records.name) FROM records"
+    " WHERE originator_id = ? AND records.name > found.name AND records.name < ?)"
+    " FROM found WHERE found.name IS NOT NULL)"
+    " SELECT name FROM found WHERE name IS NOT NULL LIMIT ?"
+)
+"""Goes from name to name, past all other positions of each."""
+SELECT_NAMES_DESCENDING = (
+    SELECT_NAMES.replace("min(", "max(")
+    .replace("records.name < ?", "records.name >= ?")
+    .replace("> found.name", "< found.name")
+)
 
 
 class LogReader(ApplicationRecorder):
@@ -111,6 +125,31 @@ class LogReader(ApplicationRecorder):
             (self.encode_id(originator_id), gt, limit),
         )
         return [AppendKey(originator_id, *values) for values in found]
+
+    def select_record_positions(
+        self, originator_id: UUID, name: str, before: int, limit: int
+    ) -> list[int]:
+        """Return where a value was put under a name, or removed, newest first."""
+        query = (
+            "SELECT position FROM records WHERE originator_id = ? AND name = ? AND position < ?"
+            " ORDER BY position DESC LIMIT ?"
+        )
+        parameters = (self.encode_id(originator_id), name, before, limit)
+        return [position for (position,) in self.datastore.read(query, parameters)]
+
+    def select_record_names(
+        self, originator_id: UUID, first: str, end: str, limit: int, *, descending: bool
+    ) -> list[str]:
+        """Return the names from `first` on and before `end`, each by one look-up."""
+        query = SELECT_NAMES_DESCENDING if descending else SELECT_NAMES
+        id = self.encode_id(originator_id)
+        bounds = (id, first, end, id, first if descending else end, limit)
+        return [name for (name,) in self.datastore.read(query, bounds)]
+
+    def select_records(self, originator_id: UUID) -> set[tuple[str, int]]:
+        """Return the name and position of each record of a stream."""
+        query = "SELECT name, position FROM records WHERE originator_id = ?"
+        return set(self.datastore.read(query, (self.encode_id(originator_id),)))
 
     def find_last_keyed(self, originator_id: UUID) -> int:
         """Return the last position that was appended with a key, 0 if none was."""

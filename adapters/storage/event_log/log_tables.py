@@ -26,6 +26,14 @@ CREATE TABLE source_segments (
     content {bytes} NOT NULL
 ){strict};
 """
+RECORDS_SCHEMA = """
+CREATE TABLE records (
+    originator_id {uuid} NOT NULL,
+    name {text} NOT NULL,
+    position {integer} NOT NULL,
+    PRIMARY KEY (originator_id, name, position)
+){without_rowid};
+"""
 LOG_SCHEMA = (
     """
 CREATE TABLE topics (
@@ -77,6 +85,7 @@ CREATE TABLE imports (
 CREATE INDEX imports_by_session ON imports (namespace, session);
 """
     + SEGMENTS_SCHEMA
+    + RECORDS_SCHEMA
 )
 
 
@@ -100,6 +109,7 @@ KEYS = "append_keys"
 BODIES = "bodies"
 SEGMENTS = "source_segments"
 IMPORTS = "imports"
+RECORDS = "records"
 EVENTS = "stored_events"
 TABLES = {
     STREAMS: _read_table(STREAMS),
@@ -112,6 +122,7 @@ TABLES = {
         " session = excluded.session, bytes = excluded.bytes, complete = excluded.complete,"
         " stamp = excluded.stamp, segments = excluded.segments",
     ),
+    RECORDS: _read_table(RECORDS),
     EVENTS: _read_table(EVENTS),
 }
 """The tables that appends write to."""
@@ -192,6 +203,14 @@ class Segment(NamedTuple):
     content: bytes
 
 
+class RecordRow(NamedTuple):
+    """Where a value was put under a name, or removed: the register of records."""
+
+    originator_id: UUID
+    name: str
+    position: int
+
+
 @dataclass(slots=True)
 class Batch:
     """What is stored together, or a part of it."""
@@ -201,3 +220,4 @@ class Batch:
     streams: list[Stream] = field(default_factory=list)
     imports: list[ImportRow] = field(default_factory=list)
     segments: list[Segment] = field(default_factory=list)
+    records: list[RecordRow] = field(default_factory=list)

@@ -15,6 +15,7 @@ from .log_tables import (
     AppendKey,
     Batch,
     ImportRow,
+    RecordRow,
     Segment,
     StoredRow,
     Stream,
@@ -42,13 +43,21 @@ class Recorder(LogReader):
         streams: Sequence[Stream] = (),
         imports: Sequence[ImportRow] = (),
         segments: Sequence[Segment] = (),
+        records: Sequence[RecordRow] = (),
         **_: Any,
     ) -> Sequence[int]:
         """Store everything in one transaction, or nothing; return the notification ids.
 
         Raises IntegrityError if a position, a key or a stream's name is taken.
         """
-        batch = Batch(list(stored_events), list(keys), list(streams), list(imports), list(segments))
+        batch = Batch(
+            list(stored_events),
+            list(keys),
+            list(streams),
+            list(imports),
+            list(segments),
+            list(records),
+        )
         ids = self.insert_rows(make_table_rows(batch, self.names, self.encode_id))
         self._wake_subscriptions()
         return ids

@@ -46,6 +46,7 @@ CONFLICT_CONSTRAINTS = frozenset(
     {
         "stored_events_position",
         "append_keys_pkey",
+        "records_pkey",
         "streams_pkey",
         "streams_namespace_session_lineage_key",
         "streams_name",  # the same in older schemas

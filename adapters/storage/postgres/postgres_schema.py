@@ -7,7 +7,7 @@ from psycopg.sql import SQL, Identifier
 
 from ....domain.errors import StorageError
 from ..event_log.addresses import PostgresAddress
-from ..event_log.log_tables import LOG_SCHEMA, SEGMENTS_SCHEMA
+from ..event_log.log_tables import LOG_SCHEMA, RECORDS_SCHEMA, SEGMENTS_SCHEMA
 
 MIN_SERVER_VERSION = 13
 """The first version with `pg_current_snapshot`."""
@@ -49,6 +49,7 @@ POSTGRES_MIGRATIONS: tuple[str, ...] = (
     "ALTER TABLE imports ADD COLUMN stamp text",
     "ALTER TABLE imports ADD COLUMN segments bytea NOT NULL DEFAULT '';"
     + SEGMENTS_SCHEMA.format_map(POSTGRES_TYPES),
+    RECORDS_SCHEMA.format_map(POSTGRES_TYPES),
 )
 """Script i migrates from version i + 1 to i + 2; a released script never changes."""
 

@@ -12,6 +12,7 @@ from ....domain.event import load_state, parse_source_time
 from ....domain.ranges import Ranges
 from ....domain.session import SessionState, derive_session_id
 from ....domain.session_events import (
+    RECORD_TOPICS,
     ModelCalled,
     ParentNamed,
     SessionOpened,
@@ -80,6 +81,8 @@ class IndexFeed:
             # Streams of a kind that only a later version of cutbank knows are ignored.
             elif touched := batch.find_session(row.originator_id):
                 _note_row(batch, touched, row)
+                if row.topic in RECORD_TOPICS:
+                    continue
                 if row.topic in _GROWING_TOPICS:
                     touched.row.grow(row.tokens)
                     continue
@@ -209,9 +212,10 @@ def _find_session_id(batch: RowBatch, namespace: str, key: str) -> int | None:
 
 
 def _note_row(batch: RowBatch, touched: TouchedSession, row: StoredRow) -> None:
-    touched.newest = row
     touched.row.position = row.originator_version
-    touched.row.reset_attempts()
+    if row.topic not in RECORD_TOPICS:
+        touched.newest = row
+        touched.row.reset_attempts()
     if row.topic in _BLOCK_TOPICS:
         touched.blocks.append(row)
     plaintext = batch.store.mapper.read_plaintext(row)

@@ -4,7 +4,7 @@ import sqlite3
 from collections.abc import Callable
 
 from ....domain.errors import StorageError
-from ..event_log.log_tables import EVENT_COLUMNS, LOG_SCHEMA, SEGMENTS_SCHEMA
+from ..event_log.log_tables import EVENT_COLUMNS, LOG_SCHEMA, RECORDS_SCHEMA, SEGMENTS_SCHEMA
 from .database_file import IDENTITY_TABLE, immediate_transaction
 
 LOG_APPLICATION_ID = 0x63757462
@@ -56,7 +56,13 @@ ALTER TABLE imports ADD COLUMN segments BLOB NOT NULL DEFAULT x'';
 """The bytes of imported files."""
 
 
-SQLITE_MIGRATIONS = (WITHOUT_AUTOINCREMENT, IDENTITY_TABLE, STAMPED_IMPORTS, KEPT_SOURCES)
+SQLITE_MIGRATIONS = (
+    WITHOUT_AUTOINCREMENT,
+    IDENTITY_TABLE,
+    STAMPED_IMPORTS,
+    KEPT_SOURCES,
+    RECORDS_SCHEMA.format_map(_TYPES),
+)
 """Script i migrates from version i + 1 to i + 2; a released script never changes."""
 
 SCHEMA_VERSION = len(SQLITE_MIGRATIONS) + 1
