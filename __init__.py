@@ -98,6 +98,7 @@ if TYPE_CHECKING:
     from .domain.models import ModelFacts as ModelFacts
     from .domain.models import ModelOverride as ModelOverride
     from .domain.models import Prices as Prices
+    from .domain.native_item import Item as Item
     from .domain.overflow import recognize_overflow as recognize_overflow
     from .domain.policies.contract import check_policy as check_policy
     from .domain.policies.pi import Pi as Pi
@@ -122,6 +123,9 @@ if TYPE_CHECKING:
     from .projections.history_view import HistoryView as HistoryView
     from .projections.lineage_tree import LineageTree as LineageTree
     from .projections.rendering.catalog import register_renderer as register_renderer
+    from .projections.rendering.view_items import ViewItem as ViewItem
+    from .projections.rendering.view_items import list_items as list_items
+    from .projections.view_content import ViewContent as ViewContent
     from .projections.view_diff import ViewDiff as ViewDiff
 
     __version__: str
@@ -176,6 +180,7 @@ _NAMES = {
     "domain.idle_rules": "IdleRules",
     "domain.item": "WindowItem",
     "domain.models": "ModelFacts ModelOverride Prices",
+    "domain.native_item": "Item",
     "domain.overflow": "recognize_overflow",
     "domain.compaction_terms": "PinRules",
     "domain.policies.contract": "check_policy",
@@ -196,6 +201,8 @@ _NAMES = {
     "projections.audit_entries": "AuditedCall",
     "projections.lineage_tree": "LineageTree",
     "projections.rendering.catalog": "register_renderer",
+    "projections.rendering.view_items": "ViewItem list_items",
+    "projections.view_content": "ViewContent",
     "projections.view_diff": "ViewDiff",
 }
 _MODULES = {name: module for module, names in _NAMES.items() for name in names.split()}

@@ -1,6 +1,6 @@
 """Guards a session's stream: what may be appended, retracted, pinned and hidden."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from functools import lru_cache
 from types import MappingProxyType
@@ -18,6 +18,7 @@ from .errors import (
     SessionClosedError,
 )
 from .event import Aggregate, Clock, Event
+from .native_item import CutItem, Item
 from .ranges import Ranges
 from .token_estimate import estimate_block, estimate_text
 
@@ -118,10 +119,12 @@ class Session(Aggregate[SessionState]):
 
     # Decisions
 
-    def append(self, block: AnyBlock, shown: events.Ends | None = None) -> int:
+    def append(
+        self, block: AnyBlock, shown: events.Ends | None = None, item: CutItem | None = None
+    ) -> int:
         """Record one block and return its position; a tool result must answer an open call.
 
-        Views show only the ends `shown` of a tool result, if given.
+        Views show only the ends `shown` of a tool result, if given; `item` ends with the block.
         """
         self._check_open()
         if isinstance(block, ToolCall):
@@ -130,17 +133,29 @@ class Session(Aggregate[SessionState]):
                     f"tool call {block.tool_call_id!r} is already open at "
                     f"#{self.state.open_calls[block.tool_call_id]}: answer or abandon it first"
                 )
-            self._trigger(events.ToolCalled, block=block, turn=self.state.turn)
+            self._trigger(events.ToolCalled, block=block, turn=self.state.turn, item=item)
         elif isinstance(block, ToolResult):
             call = self._find_open_call(block.tool_call_id)
             self._trigger(
-                events.ToolReturned, block=block, turn=self.state.turn, call=call, shown=shown
+                events.ToolReturned,
+                block=block,
+                turn=self.state.turn,
+                call=call,
+                shown=shown,
+                item=item,
             )
         else:
             if block.kind in PROMPT_KINDS and (self.state.answered or self.state.turn == 0):
                 self._trigger(events.TurnStarted, turn=self.state.turn + 1)
-            self._trigger(events.BlockAppended, block=block, turn=self.state.turn)
+            self._trigger(events.BlockAppended, block=block, turn=self.state.turn, item=item)
         return self.version
+
+    def append_item(self, item: Item, shown: Sequence[events.Ends | None]) -> list[int]:
+        """Record an item's blocks, each with its ends; return their positions."""
+        *before, last = zip(item.make_pieces(self.version + 1), shown, strict=True)
+        positions = [self.append(block, ends) for block, ends in before]
+        cut = item.cut.model_copy(update={"pieces": tuple(positions)}) if positions else item.cut
+        return [*positions, self.append(*last, cut)]
 
     def cancel_tool_call(self, tool_call_id: str, reason: str) -> int:
         """Record that an open call will have no answer, and return the record's position."""

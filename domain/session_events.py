@@ -4,6 +4,7 @@ from pydantic import AwareDatetime, JsonValue
 
 from .blocks import Block, ToolCall, ToolResult
 from .event import Event, ReportedAmount, ReportedCount, StoredBytes, StoredValue
+from .native_item import CutItem
 from .ranges import Ranges
 
 
@@ -83,11 +84,14 @@ class TurnEnded(Event):
 class BlockAppended(Event):
     block: Block
     turn: int
+    item: CutItem | None = None
+    """The item that ends with this block, if it was given as one of an item's."""
 
 
 class ToolCalled(Event):
     block: ToolCall
     turn: int
+    item: CutItem | None = None
 
 
 class Ends(StoredValue):
@@ -103,6 +107,7 @@ class ToolReturned(Event):
     call: int
     shown: Ends | None = None
     """Set for an answer that is too large for any view."""
+    item: CutItem | None = None
 
 
 class ToolCallAbandoned(Event):

@@ -200,6 +200,7 @@ class HistoryFold:
             recorded.digest,
             call,
             is_pinned=position in self._was_pinned,
+            item=getattr(recorded.event, "item", None),
         )
         shown = self._replacements.get(position)
         trim = self._trims.get(position) or (

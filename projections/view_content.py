@@ -12,6 +12,7 @@ from ..domain.blocks import AnyBlock, BlockKind
 from ..domain.compaction_events import CompactBoundary, Summary
 from ..domain.event import Event
 from ..domain.image_tokens import ImageRule, count_media_tokens
+from ..domain.native_item import CutItem
 from ..domain.session_events import RequestSettingsSet, SystemPromptSet, ToolsSet
 from ..domain.token_calibration import CONTENT_KINDS, FRAME_TOKENS, ContentKind
 from ..domain.token_estimate import (
@@ -49,6 +50,8 @@ class ViewEntry:
     shown: str | None = None
     """The text shown instead of the block's own: trimmed, or a hidden block's replacement."""
     is_pinned: bool = False
+    item: CutItem | None = None
+    """The item that ends with the block, as stored; see `list_items`."""
 
     @property
     def text(self) -> str:

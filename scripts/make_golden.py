@@ -39,6 +39,7 @@ import cutbank.domain
 from cutbank import (
     Block,
     CompactionOptions,
+    Item,
     SessionStore,
     StoredSession,
     ToolCall,
@@ -476,8 +477,10 @@ def _takes_back(session: StoredSession) -> None:
     session.retract(answered.last, reason="it was not")
     said = session.append(Block.user("Oh no."), ToolResult(tool_call_id="last", content="not"))
     session.retract(after=said.first)
-    session.append(ToolResult(tool_call_id="last", content="and now it is"))
-    session.append(Block.user("A last question."))
+    text = "and now it is written, as it was asked for"
+    answer = {"role": "user", "content": [{"id": "last", "text": text}, "A last question."]}
+    result = ToolResult(tool_call_id="last", content=text)
+    session.append(Item(answer, [result, Block.user("A last question.")], "a framework"))
 
 
 def _recorded(store: SessionStore) -> None:

@@ -3,6 +3,7 @@
 from collections import deque
 from collections.abc import Callable, Iterator
 from itertools import combinations
+from typing import cast
 from uuid import UUID
 
 from eventsourcing.persistence import OperationalError
@@ -10,11 +11,19 @@ from eventsourcing.persistence import OperationalError
 from ...domain.compaction import MAIN_LINEAGE, derive_lineage_id
 from ...domain.compaction_events import CompactBoundary
 from ...domain.errors import StorageError
+from ...domain.native_item import fill_item
 from ...domain.ranges import Ranges
-from ...domain.session_events import BlockEvent, BlocksRetracted, ModelCalled, RecordEvent
+from ...domain.session_events import (
+    BlockAppended,
+    BlockEvent,
+    BlocksRetracted,
+    ModelCalled,
+    RecordEvent,
+)
 from ...projections.block_statuses import collect_boundaries
 from ...projections.replay.recording import RecordedCall
 from ...projections.view_content import RecordedEvent, find_parted_pairs
+from ..runtime.sessions.block_lookup import get_item
 from ..runtime.sessions.session_store import SessionStore
 from ..runtime.sessions.stored_session import StoredSession
 from ..storage.event_log.chain import StreamSegment
@@ -133,6 +142,7 @@ class _SessionVerifier:
                         self.calls.append(call)
                     case event if isinstance(event, BlockEvent):
                         blocks.append(event.originator_version)
+                        self._check_item(event)
                     case event if isinstance(event, RecordEvent) and event.originator_id == own_id:
                         records.add((event.name, event.originator_version))
                     case _:
@@ -140,6 +150,17 @@ class _SessionVerifier:
         self.blocks = Ranges.of(blocks)
         for name, position in records ^ self.store.recorder.select_records(own_id):
             self._complain("log", f"the register of records is wrong about {name!r}", position)
+
+    def _check_item(self, event: BlockEvent) -> None:
+        """Check that the item that ends with a block can be put together from its blocks."""
+        item, position = get_item(event), event.originator_version
+        if item is None:
+            return
+        log = self.store.read(self.chain, Ranges.of([*item.pieces, position]))
+        try:
+            fill_item(item, [cast(BlockAppended, recorded.event).block for recorded in log])
+        except (AttributeError, IndexError):
+            self._complain("log", "its item names what its blocks do not hold", position)
 
     def _check_lineage(self, lineage: str) -> None:
         chain = self.store.find_lineage_chain(*self.name, lineage)

@@ -1,6 +1,7 @@
 """Renders a view as the body of an OpenAI Responses request with the whole conversation."""
 
-from ...domain.blocks import BlockKind, Media
+from ...domain.blocks import BlockKind, Media, Native
+from ...domain.native_item import fill_item
 from ..view_content import ViewContent, ViewEntry
 from . import sendable, summary_message
 from .exchanges import (
@@ -168,13 +169,23 @@ def _render_media(found: Media) -> JsonObject:
 
 def _take_native_item(entry: ViewEntry, sent_ids: set[str]) -> JsonObject | None:
     """Return the item as received, but only once, because the API refuses repeated ids."""
-    item = read_native_item(entry, _PROVIDER)
+    item = read_native_item(entry, _PROVIDER) or _read_given_item(entry)
     name = item.get("id") if item else None
     if isinstance(name, str):
         if name in sent_ids:
             return None
         sent_ids.add(name)
     return item
+
+
+def _read_given_item(entry: ViewEntry) -> JsonObject | None:
+    """Return the item that was appended with the block, if it is all the item says."""
+    item = entry.item
+    if item is None or item.pieces or entry.shown is not None:
+        return None
+    text = fill_item(item, [entry.block])
+    native = Native(provider=item.provider, item=text) if text is not None else None
+    return sendable.parse_native_item(native, _PROVIDER)
 
 
 def _make_message(role: str, content: list[JsonObject]) -> JsonObject:

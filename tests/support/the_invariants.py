@@ -1,6 +1,7 @@
 """The ten invariants of docs/design.md, each a property, together in one state machine."""
 
-from collections.abc import Callable
+import json
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
@@ -25,6 +26,7 @@ from cutbank import (
     CutbankError,
     HistoryView,
     InvalidPositionError,
+    Item,
     NotFoundError,
     NothingToCompactError,
     SessionStore,
@@ -32,6 +34,7 @@ from cutbank import (
     StoredSession,
     ToolCall,
     ToolResult,
+    list_items,
 )
 from cutbank.adapters.analysis.verifier import verify
 from cutbank.adapters.runtime.compaction.outcome import CompactionOutcome
@@ -98,6 +101,8 @@ class Model:
     """Position to id of every call."""
     results: dict[int, int] = field(default_factory=dict)
     """Position of a result to the position of its call."""
+    items: dict[int, tuple[set[int], Any]] = field(default_factory=dict)
+    """Position of an item's last block to those of all its blocks, and its JSON."""
     retracted: set[int] = field(default_factory=set)
     served: dict[tuple[int, str, int], tuple[str, Any]] = field(default_factory=dict)
     """Every coordinate that was looked at: fingerprint and body."""
@@ -206,6 +211,27 @@ class TheInvariants(RuleBasedStateMachine):
             result = ToolResult(tool_call_id=name, content=long(words, size), is_error=failed)
             self._append(key, result)
 
+    @rule(key=sessions, words=WORDS, size=SIZES, calls=st.integers(0, 3), says=st.booleans())
+    def a_framework_appends_its_items(
+        self, key: str, words: str, size: int, calls: int, *, says: bool
+    ) -> None:
+        """A message of the model, and one of the user with all results, and perhaps a prompt."""
+        self.counter += 1
+        names = [f"f{self.counter}.{number}" for number in range(calls)]
+        spoken, arguments = long(words, size), {"path": f"src/{words}.py", "lines": [1, 2.5]}
+        parts = [{"input": arguments, "type": "tool_use", "id": name} for name in names]
+        asks = [ToolCall(tool_call_id=name, name="read", arguments=arguments) for name in names]
+        said = {"role": "assistant", "content": [{"text": spoken}, *parts], "z": 0, "a": None}
+        self._append_item(key, Item(said, [Block.assistant(spoken), *asks], "framework"))
+        answers: list[Any] = [ToolResult(tool_call_id=name, content=spoken) for name in names]
+        contents: list[Any] = [{"tool_use_id": name, "content": spoken} for name in names]
+        if says or not calls:
+            answers.append(Block.user(spoken + "?"))
+            contents.append(spoken + "?")
+        if words != "#":  # sometimes they come later
+            answered = {"role": "user", "content": contents}
+            self._append_item(key, Item(answered, answers, "framework"))
+
     @rule(key=sessions, data=st.data())
     def a_call_is_abandoned(self, key: str, data: st.DataObject) -> None:
         waiting = sorted(self.models[key].open_calls())
@@ -275,7 +301,9 @@ class TheInvariants(RuleBasedStateMachine):
             newest = max({*model.said, *model.results} - model.retracted, default=None)
             popped = model.session.pop()
             assert (popped and popped.position) == newest
-            model.retracted |= {newest} if newest else set()
+            pieces, item = model.items.get(newest or 0, ({newest} if newest else set(), None))
+            assert (popped and popped.item) == item
+            model.retracted |= pieces
             model.was_retracted_since = True
 
     @rule(key=sessions)
@@ -317,6 +345,7 @@ class TheInvariants(RuleBasedStateMachine):
             said={p: b for p, b in model.said.items() if p <= at},
             calls={p: c for p, c in model.calls.items() if p <= at},
             results={p: c for p, c in model.results.items() if p <= at},
+            items={p: i for p, i in model.items.items() if p <= at},
             # What was taken back up to the fork is in no view and no summary.
             retracted=set(range(1, at + 1)).difference(*_places(fork.view())),
         )
@@ -496,6 +525,7 @@ class TheInvariants(RuleBasedStateMachine):
                 self.invariant_4_a_coordinate_stays_one_view(model, list(model.served)[-6:-5])
                 self.invariant_5_the_prefix_is_stable(model, view)
                 self.invariant_9_nothing_dropped_is_unreachable(model, view, body)
+                self.items_come_back_as_they_were_given(model, view)
 
     def invariant_1_the_log_only_grows(self) -> None:
         """Note what came; in the end the log has to begin with all that was noted."""
@@ -547,15 +577,46 @@ class TheInvariants(RuleBasedStateMachine):
             assert at in named, f"#{at} is in no range that the view names"
         _assert_recalled(model, gone[:3])
 
+    def items_come_back_as_they_were_given(self, model: Model, view: HistoryView) -> None:
+        """Whole or not at all, in the log and in views; only shortened texts differ there."""
+        stored = {one.position: one.item for one in model.session.blocks() if one.item is not None}
+        alive = {at: item for at, (_, item) in model.items.items() if at not in model.retracted}
+        assert json.dumps(stored) == json.dumps(alive)
+        shown = {entry.position: entry.shown for entry in view.entries}
+        for item in list_items(view, "framework"):
+            positions = [entry.position for entry in item.entries]
+            if positions and positions[-1] in alive:
+                pieces, given = model.items[positions[-1]]
+                if item.json is not None:
+                    assert positions == sorted(pieces)
+                    is_same = json.dumps(item.json) == json.dumps(given)
+                    assert is_same == all(shown[at] is None for at in positions)
+                else:
+                    assert any(shown[at] is not None for at in pieces)
+
     # How
+
+    def _append_item(self, key: str, item: Item) -> None:
+        model = self.models[key]
+        done = model.session.append(item)
+        recalled = model.session.recall(Ranges.span(done.first, done.last))
+        # Several blocks share a message id, which the store gives them.
+        shared = [{"message_id": one.block.message_id} for one in recalled]
+        blocks = [
+            block.model_copy(update=id) for block, id in zip(item.blocks, shared, strict=True)
+        ]
+        self._know(model, [one.position for one in recalled], blocks)
+        model.items[done.last] = ({one.position for one in recalled}, json.loads(item.text))
 
     def _append(self, key: str, *blocks: Any) -> None:
         model = self.models[key]
         before = model.session.position
         done = model.session.append(*blocks)
         appended = model.session.recall(Ranges.span(before + 1, done.last))
-        for recalled, block in zip(appended, blocks, strict=True):
-            at = recalled.position
+        self._know(model, [one.position for one in appended], blocks)
+
+    def _know(self, model: Model, positions: list[int], blocks: Sequence[Any]) -> None:
+        for at, block in zip(positions, blocks, strict=True):
             model.said[at] = block
             if isinstance(block, ToolCall):
                 model.calls[at] = block.tool_call_id

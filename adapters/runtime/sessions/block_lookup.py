@@ -1,11 +1,18 @@
 """Reads blocks by their handles or in order, and finds what belongs to them."""
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+import json
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from types import MappingProxyType
+from typing import cast
+
+from pydantic import JsonValue
 
 from ....domain.blocks import AnyBlock, BlockKind, ToolResult
 from ....domain.errors import InvalidPositionError, InvalidSettingError
 from ....domain.event import Event
+from ....domain.native_item import CutItem, fill_item
 from ....domain.ranges import Ranges, Run
 from ....domain.session_events import (
     BlockAppended,
@@ -14,6 +21,7 @@ from ....domain.session_events import (
     ToolCallAbandoned,
     ToolCalled,
     ToolReturned,
+    TurnStarted,
 )
 from ....projections.view_content import RecordedEvent
 from ...storage.event_log.chain import Chain
@@ -42,6 +50,10 @@ def collect_positions(positions: Iterable[int | Ranges]) -> Ranges:
 
 
 CallEnd = ToolReturned | ToolCallAbandoned
+
+
+def get_call_id(end: CallEnd) -> str:
+    return end.tool_call_id if isinstance(end, ToolCallAbandoned) else end.block.tool_call_id
 
 
 class SessionBlocks:
@@ -77,29 +89,40 @@ class SessionBlocks:
     ) -> tuple[Ranges, dict[str, int]]:
         """Return all that is retracted with the wanted positions, and the calls that open again.
 
-        A call takes its result along, wherever that is. A result without its call reopens the call.
+        A call takes its result along, wherever that is, and a block its whole item. A result
+        without its call reopens the call.
         """
         check_end(wanted, self._head)
-        log = self._store.read(self._chain, wanted - self.retracted)
-        blocks = {recorded.position for recorded in log if isinstance(recorded.event, BlockEvent)}
+        log: list[RecordedEvent] = []
+        taken, more, reopened = Ranges(), wanted - self.retracted, dict[str, int]()
+        while more:
+            log += self._store.read(self._chain, more)
+            taken |= more
+            more, reopened = self._find_related(log, taken, open_calls)
+        blocks = Ranges.of(one.position for one in log if isinstance(one.event, BlockEvent))
         if not blocks:
             raise InvalidPositionError(f"{wanted} has no block that can be retracted")
+        return blocks, reopened
+
+    def _find_related(
+        self, log: Iterable[RecordedEvent], taken: Ranges, open_calls: Mapping[str, int]
+    ) -> tuple[Ranges, dict[str, int]]:
+        """Return what is to be retracted with these events, and the calls that open again then."""
         calls = {recorded.position for recorded in log if isinstance(recorded.event, ToolCalled)}
         answers = [one.event for one in log if isinstance(one.event, CallEnd)]
         waiting = calls - {answer.call for answer in answers} - set(open_calls.values())
-        blocks |= self._find_answers(waiting)
+        more = self._find_answers(waiting) | self._find_pieces(log, taken)
         reopened: dict[str, int] = {}
         for answer in answers:
             if answer.call in calls:
                 continue
-            named = answer if isinstance(answer, ToolCallAbandoned) else answer.block
-            name = named.tool_call_id
+            name = get_call_id(answer)
             if name in open_calls or name in reopened:
                 # Its id was used again, and two open calls with one id could not be distinguished.
-                blocks.add(answer.call)
+                more.add(answer.call)
             else:
                 reopened[name] = answer.call
-        return Ranges.of(blocks), reopened
+        return Ranges.of(more) - taken - self.retracted, reopened
 
     def _find_group(self, wanted: Ranges) -> set[int]:
         first, last = wanted.runs[0][0], wanted.runs[-1][1]
@@ -121,6 +144,33 @@ class SessionBlocks:
         for call in elsewhere:
             group |= self._find_group(Ranges.of([call]))
         return group
+
+    def _find_pieces(self, log: Iterable[RecordedEvent], taken: Ranges) -> set[int]:
+        """Return the blocks of the items that only a part of `taken` belongs to; `log` has these.
+
+        The blocks of an item follow one another and share a message id; the last one names them.
+        """
+        pieces, ends = set[int](), {last for _, last in taken.runs}
+        for recorded in log:
+            if item := get_item(recorded.event):
+                pieces |= {*item.pieces}
+            elif recorded.position in ends:
+                pieces |= self._find_later_pieces(recorded.position)
+        return pieces
+
+    def _find_later_pieces(self, position: int) -> set[int]:
+        """Return all blocks of the item of several that goes on after this position."""
+        message = None
+        for recorded in self._read_pages(position, 1):
+            block, item = getattr(recorded.event, "block", None), get_item(recorded.event)
+            if block is None and isinstance(recorded.event, TurnStarted):
+                continue  # an item may begin with results, and go on with a prompt
+            if block is None or block.message_id is None or message not in {None, block.message_id}:
+                break
+            if item:
+                return {*item.pieces, recorded.position} if position in item.pieces else set()
+            message = block.message_id
+        return set()
 
     def _find_answers(self, calls: set[int]) -> set[int]:
         """Return the positions of the answers to these calls, without retracted ones."""
@@ -174,6 +224,11 @@ def _find_message(event: Event) -> tuple[int, str] | None:
     return None
 
 
+def get_item(event: Event) -> CutItem | None:
+    """Return the item that ends with an event's block, as stored."""
+    return event.item if isinstance(event, BlockAppended | ToolCalled | ToolReturned) else None
+
+
 RECALL_PAGE_EVENTS = 500
 
 
@@ -182,10 +237,19 @@ class RecalledBlock:
     position: int
     block: AnyBlock
     turn: int
+    stored_item: CutItem | None = field(default=None, repr=False)
+    pieces: tuple[AnyBlock, ...] = field(default=(), repr=False)
+    """The blocks of the item that ends with this one."""
 
     @property
     def handle(self) -> str:
         return f"#{self.position}"
+
+    @property
+    def item(self) -> JsonValue:
+        """The item that was appended, as it was given; None on all but the last of its blocks."""
+        text = fill_item(self.stored_item, self.pieces) if self.stored_item else None
+        return None if text is None else json.loads(text)
 
 
 def recall_blocks(
@@ -218,21 +282,39 @@ def read_recalled(store: EventStore, chain: Chain, positions: Ranges) -> Iterato
     for first, last in positions.runs:
         for start in range(first, last + 1, RECALL_PAGE_EVENTS):
             page = Ranges.span(start, min(last, start + RECALL_PAGE_EVENTS - 1))
-            for recorded in store.read(chain, page):
-                if (block := make_recalled(recorded)) is not None:
+            log = store.read(chain, page)
+            known = {recorded.position: recorded for recorded in log}
+            for recorded in log:
+                if (
+                    block := make_recalled(recorded, partial(store.read, chain), known)
+                ) is not None:
                     yield block
 
 
-def make_recalled(recorded: RecordedEvent) -> RecalledBlock | None:
-    """Return the event's block; None if it has none."""
+def make_recalled(
+    recorded: RecordedEvent,
+    read: Callable[[Ranges], Iterable[RecordedEvent]] | None = None,
+    known: Mapping[int, RecordedEvent] = MappingProxyType({}),
+) -> RecalledBlock | None:
+    """Return the event's block; None if it has none.
+
+    With `read`, it has the item that ends with it, whose other blocks are `known` or are read.
+    """
     position = recorded.position
     match recorded.event:
         case (
-            BlockAppended(block=block, turn=turn)
-            | ToolCalled(block=block, turn=turn)
-            | ToolReturned(block=block, turn=turn)
+            BlockAppended(block=block, turn=turn, item=item)
+            | ToolCalled(block=block, turn=turn, item=item)
+            | ToolReturned(block=block, turn=turn, item=item)
         ):
-            return RecalledBlock(position, block, turn)
+            if item is None or read is None:
+                return RecalledBlock(position, block, turn)
+            if all(piece in known for piece in item.pieces):
+                before: Iterable[RecordedEvent] = (known[piece] for piece in item.pieces)
+            else:
+                before = read(Ranges.of(item.pieces))
+            pieces = [cast(BlockAppended, piece.event).block for piece in before]
+            return RecalledBlock(position, block, turn, item, (*pieces, block))
         case ToolCallAbandoned(tool_call_id=call, reason=reason, turn=turn):
             answer = ToolResult(tool_call_id=call, content=reason, is_error=True)
             return RecalledBlock(position, answer, turn)
@@ -278,24 +360,32 @@ def iter_newest_blocks(
 ) -> Iterator[RecalledBlock]:
     """Yield the blocks between two positions, newest first, reading no more than is taken."""
     head = reader.store.read_head(reader.chain)[0]
+    read = partial(reader.store.read, reader.chain)
     for recorded, gone in _read_back(reader.store, reader.chain, head, after, page_size):
         if recorded.position >= before or (recorded.position in gone and not retracted):
             continue
-        if (block := make_recalled(recorded)) and (kinds is None or block.block.kind in kinds):
+        if (block := make_recalled(recorded, read)) and (
+            kinds is None or block.block.kind in kinds
+        ):
             yield block
 
 
 def find_newest_block(
     store: EventStore, chain: Chain, head: int
-) -> tuple[RecordedEvent, Ranges] | None:
+) -> tuple[list[RecordedEvent], Ranges] | None:
     """Return the newest event of a block that was not retracted, and the positions to retract.
 
-    Those are its own and all after it, and the older blocks that retractions after it took back.
+    The events of the other blocks of its item come before it. The positions are theirs and all
+    after them, and the older blocks that retractions after these took back.
     """
     for recorded, gone in _read_back(store, chain, head, 0, _FIRST_PAGE_EVENTS, skip=True):
         position = recorded.position
         if position not in gone and isinstance(recorded.event, BlockEvent):
-            return recorded, gone | Ranges.span(position, head)
+            item = get_item(recorded.event)
+            pieces = Ranges.of(item.pieces if item else ()) - gone
+            before = store.read(chain, pieces) if pieces else []
+            first = before[0].position if before else position
+            return [*before, recorded], gone | Ranges.span(first, head)
     return None
 
 

@@ -2,14 +2,16 @@
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from datetime import datetime
-from itertools import islice
+from functools import partial
+from itertools import compress, islice
 from typing import TYPE_CHECKING, Any, NamedTuple, Unpack, cast
 
 from pydantic import JsonValue
 
-from ....domain.blocks import AnyBlock, BlockKind, ToolResult
+from ....domain.blocks import AnyBlock, BlockKind
 from ....domain.compaction import MAIN_LINEAGE
 from ....domain.errors import InvalidPositionError, InvalidSettingError
+from ....domain.native_item import Item
 from ....domain.policies.policy import Policy
 from ....domain.ranges import Ranges
 from ....domain.session import Session
@@ -24,6 +26,7 @@ from .block_lookup import (
     SessionBlocks,
     collect_positions,
     find_newest_block,
+    get_call_id,
     iter_blocks,
     iter_newest_blocks,
     make_recalled,
@@ -65,15 +68,16 @@ class StoredSession:
 
     def append(
         self,
-        *blocks: AnyBlock,
+        *blocks: AnyBlock | Item,
         key: str | None = None,
         keys: Sequence[str] | None = None,
         expect: int | None = None,
     ) -> AppendResult:
         """Store blocks in order, all in one transaction, durably before this returns.
 
-        `key` names the append: the same key again stores nothing and returns the first result.
-        `keys` names each block, and blocks whose names were used before are not stored again.
+        Of an `Item` and its blocks, what both hold is stored once. `key` names the append: the same
+        key again stores nothing and returns the first result. `keys` names each block or item, and
+        those whose names were used before are not stored again.
         `expect` is the position that the caller believes newest; ConflictError if it is not.
         Without it an append never conflicts. Of a tool result that is larger than the settings say,
         views show both ends, and the log keeps it whole. Raises OrphanToolResultError,
@@ -87,7 +91,10 @@ class StoredSession:
                 " the append no `key`"
             )
 
-        shown = preview_results(blocks, lambda: self.log.settings)
+        shown = [
+            preview_results(one.blocks if isinstance(one, Item) else (one,), self.log)
+            for one in blocks
+        ]
         shortened: list[int] = []
         new_keys: list[AppendKey] = []
 
@@ -95,15 +102,18 @@ class StoredSession:
             shortened.clear()
             new_keys.clear()
             positions: list[int] = []
-            for index, (block, ends) in enumerate(zip(blocks, shown, strict=True)):
+            for index, (given, ends) in enumerate(zip(blocks, shown, strict=True)):
                 if keys and (known := self.log.events.select_key(session.id, keys[index])):
-                    positions.append(known.last)
+                    positions += known.first, known.last
                     continue
-                positions.append(session.append(block, ends))
-                if ends:
-                    shortened.append(positions[-1])
+                if isinstance(given, Item):
+                    stored = session.append_item(given, ends)
+                else:
+                    stored = [session.append(given, ends[0])]
+                positions += stored
+                shortened.extend(compress(stored, ends))
                 if keys:
-                    new_keys.append(AppendKey(session.id, keys[index], *2 * positions[-1:]))
+                    new_keys.append(AppendKey(session.id, keys[index], stored[0], stored[-1]))
             is_repeated = keys is not None and not new_keys
             return AppendResult(min(positions), max(positions), is_repeated)
 
@@ -251,21 +261,21 @@ class StoredSession:
             return cast(Ranges, self.log.decide(decide))
 
     def pop(self) -> RecalledBlock | None:
-        """Take back the newest block, and return it; None if there is no block.
+        """Take back the newest block with its whole item, and return it; None if there is no block.
 
         Of a call and its result, the result goes first, and the call is open again then.
         """
 
         def decide(session: Session) -> RecalledBlock | None:
-            found = find_newest_block(self.log.events, self.log.chain(), session.version)
+            store, chain = self.log.events, self.log.chain()
+            found = find_newest_block(store, chain, session.version)
             if found is None:
                 return None
-            recorded, positions = found
-            newest = make_recalled(recorded)
-            assert newest is not None, "the event holds a block"
-            reopened: dict[str, int] = {}
-            if isinstance(recorded.event, CallEnd) and isinstance(newest.block, ToolResult):
-                reopened[newest.block.tool_call_id] = recorded.event.call
+            events, positions = found
+            known = {recorded.position: recorded for recorded in events}
+            newest = make_recalled(events[-1], partial(store.read, chain), known)
+            ends = [one.event for one in events if isinstance(one.event, CallEnd)]
+            reopened = {get_call_id(end): end.call for end in ends if end.call not in positions}
             # With all that comes after it, so that the next search begins before it.
             session.retract(positions, reopened, "pop")
             return newest

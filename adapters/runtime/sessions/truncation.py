@@ -1,6 +1,6 @@
 """Truncates tool results that are too large for views, and notifies listeners."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, cast
 
 from ....domain.blocks import AnyBlock, Text, ToolResult
@@ -14,25 +14,22 @@ from ....domain.trims import MIN_SHOWN_TOKENS, count_byte_tokens, find_ends, tri
 from ..compaction.event_sink import CompactionEventSink, tool_response_truncated
 
 if TYPE_CHECKING:
-    from ...settings.settings import Settings
     from .session_log import SessionLog
 
 _MAX_BYTES_PER_CHARACTER = 4
 """The most bytes that a character may have."""
 
 
-def preview_results(
-    blocks: Iterable[AnyBlock], settings: Callable[[], "Settings"]
-) -> list[Ends | None]:
+def preview_results(blocks: Iterable[AnyBlock], log: "SessionLog") -> list[Ends | None]:
     """Return the previews that views show of appended blocks; None shows a block whole.
 
     Blocks with more than text stay whole, since half an image is useless. Settings are read only if
     a block may need them, as most appends do not.
     """
-    return [_find_ends(block, settings) for block in blocks]
+    return [_find_ends(block, log) for block in blocks]
 
 
-def _find_ends(block: AnyBlock, settings: Callable[[], "Settings"]) -> Ends | None:
+def _find_ends(block: AnyBlock, log: "SessionLog") -> Ends | None:
     if not isinstance(block, ToolResult):
         return None
     content, text = block.content, block.text
@@ -40,7 +37,7 @@ def _find_ends(block: AnyBlock, settings: Callable[[], "Settings"]) -> Ends | No
         return None
     if len(text) * _MAX_BYTES_PER_CHARACTER <= MIN_SHOWN_TOKENS * CHARS_PER_TOKEN:
         return None
-    context = settings().context
+    context = log.settings.context
     most = context.max_tool_response_tokens if context else None
     return find_ends(text, most) if most is not None else None
 

@@ -1,0 +1,206 @@
+"""A framework's own items are stored once, and come back from the log and from views."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from databases import asked, each_database
+from opened_stores import store_of
+from short_sessions import compacted, said, shortens
+
+import cutbank
+from cutbank import (
+    Block,
+    Item,
+    StoredSession,
+    ToolCall,
+    ToolResult,
+    list_items,
+    verify,
+)
+from cutbank.domain.blocks import AnyBlock
+from cutbank.projections.rendering.sendable import JsonObject
+
+OUTPUT = "a line of the tool's long output\n" * 3_000
+CALLS: dict[str, Any] = {
+    "role": "assistant",
+    "z": None,
+    "content": [
+        {"type": "text", "text": "I read both files, first the one and then the other."},
+        {"type": "tool_use", "id": "a", "input": {"path": "src/one/long/path/to/a.py", "n": 1.0}},
+        {"type": "tool_use", "id": "b", "input": {"path": "src/one/long/path/to/b.py"}},
+    ],
+    "a": [1, True],
+}
+RESULTS: dict[str, Any] = {
+    "role": "user",
+    "content": [{"id": "a", "content": OUTPUT}, {"id": "b", "content": "none"}, "And now?"],
+}
+
+
+def calls() -> Item:
+    text, *asked = CALLS["content"]
+    called = [ToolCall(tool_call_id=o["id"], name="read", arguments=o["input"]) for o in asked]
+    return Item(CALLS, [Block.assistant(text["text"]), *called], "framework")
+
+
+def results() -> Item:
+    answers: list[AnyBlock] = [
+        ToolResult(tool_call_id="a", content=OUTPUT),
+        ToolResult(tool_call_id="b", content="none"),
+        Block.user("And now?"),
+    ]
+    return Item(RESULTS, answers, "framework")
+
+
+def items_of(session: StoredSession, **which: Any) -> list[Any]:
+    return [one.item for one in session.blocks(**which) if one.item is not None]
+
+
+@pytest.fixture
+def both(session: StoredSession) -> StoredSession:
+    session.append(Block.user("Read."))
+    session.append(calls(), results(), keys=["calls", "results"])
+    return session
+
+
+@each_database
+def test_items_come_back_key_for_key_in_order(both: StoredSession) -> None:
+    stored = items_of(both)
+
+    assert json.dumps(stored) == json.dumps([CALLS, RESULTS])
+    assert items_of(both, newest_first=True) == [RESULTS, CALLS]
+    assert items_of(both, last=1) == [RESULTS]
+    last = both.find("calls").last  # type: ignore[union-attr]
+    assert [one.item for one in both.recall(last)] == [CALLS]
+    assert verify(store_of(both)).violations == []
+
+
+@each_database
+def test_a_long_text_is_stored_once(session: StoredSession) -> None:
+    session.append(calls())
+    session.append(results())
+
+    query = "SELECT sum(length(state)) FROM stored_events"
+    assert asked(store_of(session), query)[0][0] < 4_000
+    assert asked(store_of(session), "SELECT count(*) FROM bodies")[0][0] == 1
+
+
+def test_a_key_finds_the_whole_item_and_is_not_used_twice(both: StoredSession) -> None:
+    before = both.position
+    again = both.append(calls(), results(), keys=["calls", "results"])
+
+    first = both.find("calls")
+    assert first is not None
+    assert again.is_repeated
+    assert both.position == before
+    assert [
+        one.block.kind for one in both.blocks(after=first.first - 1, before=first.last + 1)
+    ] == [
+        "assistant",
+        "tool_call",
+        "tool_call",
+    ]
+
+
+@each_database
+def test_an_item_is_taken_back_whole(both: StoredSession) -> None:
+    popped = both.pop()
+    assert popped is not None
+    assert popped.item == RESULTS
+    assert set(both.info.state.open_calls) == {"a", "b"}
+    assert items_of(both) == [CALLS]
+
+    both.append(results())
+    first = both.find("calls").first  # type: ignore[union-attr]
+    both.retract(first + 1)  # takes its answers along, and what came with either
+    assert [one.block.text for one in both.blocks()] == ["Read."]
+    assert both.info.state.open_calls == {}
+    assert verify(store_of(both)).violations == []
+
+
+def test_one_result_of_an_item_takes_the_prompt_behind_it_along(both: StoredSession) -> None:
+    first = both.find("results").first  # type: ignore[union-attr]
+
+    both.retract(first)
+
+    assert set(both.info.state.open_calls) == {"a", "b"}
+    assert items_of(both) == [CALLS]
+
+
+def test_a_fork_in_the_middle_of_an_item_shares_its_blocks_alone(both: StoredSession) -> None:
+    last = both.find("results").last  # type: ignore[union-attr]
+    whole, part = both.fork("whole", at=last), both.fork("part", at=last - 1)
+
+    assert items_of(whole) == [CALLS, RESULTS]
+    assert items_of(part) == [CALLS]
+    assert part.retract(last - 3)
+    both.clear()
+    assert items_of(both) == []
+    assert items_of(whole) == [CALLS, RESULTS]
+
+
+def test_items_go_with_a_backup(both: StoredSession, tmp_path: Path) -> None:
+    store_of(both).backup(tmp_path / "backup.db")
+
+    with cutbank.open(tmp_path / "backup.db") as copy:
+        assert items_of(copy.session(both.key)) == [CALLS, RESULTS]
+
+
+def render_messages(view: cutbank.ViewContent) -> JsonObject:
+    """What an adapter has to write."""
+    items = list_items(view, "framework")
+    return {"messages": [item.json or {"role": item.role, "content": item.text} for item in items]}
+
+
+def test_a_view_shows_the_items_with_shortened_texts_in_place(both: StoredSession) -> None:
+    before = both.view()
+    result = both.find("results").first  # type: ignore[union-attr]
+    both.compact(shortens(result))
+
+    user, asked, answered = render_messages(both.view())["messages"]
+
+    assert (user, asked) == ({"role": "user", "content": "Read."}, CALLS)
+    shown = answered["content"][0]["content"]
+    assert shown.startswith(OUTPUT[:100])
+    assert len(shown) < 300
+    assert answered == {
+        **RESULTS,
+        "content": [{"id": "a", "content": shown}, *RESULTS["content"][1:]],
+    }
+    past = both.view(at=before.coordinate.position, lineage_version=0)
+    assert render_messages(past) == render_messages(before)
+
+
+def test_the_summary_comes_first_and_marked(both: StoredSession) -> None:
+    later = both.append(said("Go on.")).last
+    compacted(both, later)
+
+    first, last = list_items(both.view(), "framework")
+
+    assert "not the user's own words" in first.text
+    assert (first.json, first.entries, last.json) == (None, (), None)
+
+
+def test_a_late_result_comes_after_its_call(session: StoredSession) -> None:
+    session.append(calls())
+    session.append(Block.user("Wait."))
+    session.append(Item({"id": "a"}, [ToolResult(tool_call_id="a", content="x")], "framework"))
+
+    assert [item.role for item in list_items(session.view(), "framework")] == [
+        "assistant",
+        "tool",
+        "user",
+    ]
+
+
+def test_another_providers_items_are_not_shown(both: StoredSession) -> None:
+    assert [item.json for item in list_items(both.view(), "another")] == [None] * 7
+
+
+def test_responses_items_are_sent_as_they_were_given(session: StoredSession) -> None:
+    item = {"type": "message", "role": "user", "content": "Go.", "id": "msg_1"}
+    session.append(Item(item, [Block.user("Go.")], "openai-responses"))
+
+    assert session.view().render("openai-responses")["input"] == [item]
