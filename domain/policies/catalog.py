@@ -1,16 +1,88 @@
-"""Lists every policy by name, by the name of the program it copies, and by preset."""
+"""Lists every policy by name, by the program that it copies, and by preset; combines them."""
 
 from collections.abc import Mapping
-from typing import Any
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar
 
-from ..errors import InvalidSettingError
+from ..compaction_events import Trigger
+from ..errors import InvalidSettingError, NothingToCompactError
+from ..settings import setting
+from ..window import Plan, Window
+from .clear_tool_results import ClearToolResults
+from .forget_middle import ForgetMiddle
+from .newest_messages import NewestMessages
 from .pi import Pi
-from .policy import Policy, configure_policy, get_presets
+from .policy import (
+    Policy,
+    check_settings,
+    configure_policy,
+    get_presets,
+    is_due,
+    make_setting_error,
+)
 from .preserve_zone import PreserveZone
 from .reserve_headroom import ReserveHeadroom
 from .retention_window import RetentionWindow
 from .rolling_timeline import RollingTimeline
 from .scored_pruning import ScoredPruning
+from .tail_turns import TailTurns
+from .turn_interval import TurnInterval
+from .user_messages import UserMessages
+
+
+@dataclass(frozen=True)
+class Combine:
+    """Policies in sequence: the first that has something to do decides.
+
+    Each is written `NAME[@PRESET]`, and may be followed by its settings as `KEY=VALUE`.
+    """
+
+    name: ClassVar[str] = "combine"
+
+    policies: str = setting(
+        "clear-tool-results, reserve-headroom", help="which, in this order, with commas between"
+    )
+
+    def __post_init__(self) -> None:
+        check_settings(self)
+        _ = self.parts
+
+    @cached_property
+    def parts(self) -> tuple[Policy, ...]:
+        return tuple(self._build(words.split()) for words in self.policies.split(","))
+
+    @property
+    def fires_by_tokens(self) -> bool:
+        return all(getattr(part, "fires_by_tokens", False) for part in self.parts)
+
+    def fires(self, window: Window) -> bool:
+        return any(is_due(part, window) for part in self.parts)
+
+    def plan(self, window: Window) -> Plan | None:
+        nothing: NothingToCompactError | None = None
+        for part in self.parts:
+            if window.trigger is Trigger.THRESHOLD and not is_due(part, window):
+                continue
+            try:
+                plan = part.plan(window)
+            except NothingToCompactError as error:
+                nothing = error
+            else:
+                if plan is not None:
+                    return plan
+        if nothing is not None:
+            raise nothing
+        return None
+
+    def _build(self, words: list[str]) -> Policy:
+        name, _, preset = (words[0] if words else "").partition("@")
+        policy = POLICIES.get(ALIASES.get(name, name))
+        if policy is None or policy is Combine:
+            raise make_setting_error(self, "policies", f"cannot hold {name!r}")
+        pairs = [word.partition("=") for word in words[1:]]
+        return build_with_preset(policy, preset, {key: value for key, _, value in pairs})
+
 
 POLICIES: dict[str, type[Policy]] = {
     policy.name: policy
@@ -21,6 +93,13 @@ POLICIES: dict[str, type[Policy]] = {
         RetentionWindow,
         PreserveZone,
         Pi,
+        ForgetMiddle,
+        UserMessages,
+        TailTurns,
+        NewestMessages,
+        TurnInterval,
+        ClearToolResults,
+        Combine,
     )
 }
 ALIASES: dict[str, str] = {
