@@ -22,7 +22,10 @@ if TYPE_CHECKING:
     from .adapters.models.summarizers.llm_summarizer import LlmSummarizer as LlmSummarizer
     from .adapters.models.summarizers.summarizer_catalog import get_summarizer as get_summarizer
     from .adapters.runtime.agent_loop import AgentLoop as AgentLoop
-    from .adapters.runtime.agent_loop import AsyncAgentLoop as AsyncAgentLoop
+    from .adapters.runtime.async_store import AsyncAgentLoop as AsyncAgentLoop
+    from .adapters.runtime.async_store import AsyncRecords as AsyncRecords
+    from .adapters.runtime.async_store import AsyncSession as AsyncSession
+    from .adapters.runtime.async_store import AsyncStore as AsyncStore
     from .adapters.runtime.backups import run_maintenance as run_maintenance
     from .adapters.runtime.compaction.background import Cancellation as Cancellation
     from .adapters.runtime.compaction.options import CompactionOptions as CompactionOptions
@@ -50,6 +53,7 @@ if TYPE_CHECKING:
     from .adapters.runtime.sessions.stored_session import schedule_wake as schedule_wake
     from .adapters.runtime.source_search import SourceHit as SourceHit
     from .adapters.runtime.source_search import search_sources as search_sources
+    from .adapters.runtime.worker_threads import run_async as run_async
     from .adapters.settings.load_settings import load_settings as load_settings
     from .adapters.settings.policy_catalog import get_policy as get_policy
     from .adapters.settings.settings import MaintenanceSettings as MaintenanceSettings
@@ -139,7 +143,8 @@ _NAMES = {
     "adapters.models.summarizers.command_summarizer": "CommandSummarizer",
     "adapters.models.summarizers.llm_summarizer": "LlmSummarizer",
     "adapters.models.summarizers.summarizer_catalog": "get_summarizer",
-    "adapters.runtime.agent_loop": "AgentLoop AsyncAgentLoop",
+    "adapters.runtime.agent_loop": "AgentLoop",
+    "adapters.runtime.async_store": "AsyncAgentLoop AsyncRecords AsyncSession AsyncStore",
     "adapters.runtime.backups": "run_maintenance",
     "adapters.runtime.compaction.background": "Cancellation",
     "adapters.runtime.compaction.options": "CompactionOptions LoopOptions",
@@ -160,6 +165,7 @@ _NAMES = {
         "AppendResult StoredSession end_turn schedule_wake"
     ),
     "adapters.runtime.source_search": "SourceHit search_sources",
+    "adapters.runtime.worker_threads": "run_async",
     "adapters.settings.load_settings": "load_settings",
     "adapters.settings.policy_catalog": "get_policy",
     "adapters.settings.settings": "MaintenanceSettings Settings",

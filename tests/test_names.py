@@ -56,12 +56,12 @@ def definitions(module: ast.Module) -> Iterator[tuple[str, ast.AST]]:
 
 
 def test_no_public_name_is_defined_in_two_modules() -> None:
-    places: dict[str, list[str]] = defaultdict(list)
+    places: dict[str, set[str]] = defaultdict(set)
     for file, module in parse_modules().items():
         for name, node in definitions(module):
             is_command = file.parent == COMMANDS and isinstance(node, ast.FunctionDef)
             if not name.startswith("_") and name not in SEAMS and not is_command:
-                places[name].append(str(file.relative_to(ROOT)))
+                places[name].add(str(file.relative_to(ROOT)))
 
     assert not {name: found for name, found in places.items() if len(found) > 1}
 

@@ -1,12 +1,15 @@
 """The types that users see: mypy and pyright check this file, and nothing runs it."""
 
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from typing import TYPE_CHECKING, assert_type
 
 import cutbank
 from cutbank import (
     AgentLoop,
     AppendResult,
+    AsyncAgentLoop,
+    AsyncSession,
+    AsyncStore,
     Audit,
     AuditedCall,
     BacktestResult,
@@ -17,6 +20,7 @@ from cutbank import (
     ExportReport,
     FileReport,
     HistoryView,
+    Item,
     LoopOptions,
     Policy,
     RecalledBlock,
@@ -30,6 +34,7 @@ from cutbank import (
     ToolCall,
     ToolResult,
     ViewDiff,
+    ViewItem,
 )
 
 if TYPE_CHECKING:
@@ -52,6 +57,24 @@ def sessions_and_views(store: SessionStore) -> None:
     assert_type(session.find("message 1"), AppendResult | None)
     assert_type(session.pop(), RecalledBlock | None)
     assert_type(session.fork("two"), StoredSession)
+    item = Item({"role": "user", "content": "Go."}, [Block.user("Go."), result], "a framework")
+    assert_type(session.append(item, keys=["message 2"]), AppendResult)
+    assert_type(cutbank.list_items(session.view(), "a framework"), list[ViewItem])
+
+
+async def in_an_event_loop(store: AsyncStore) -> None:
+    session = await store.session("one", create=False)
+    assert_type(session, AsyncSession)
+    assert_type(await store.sessions(prefix="o"), list[AsyncSession])
+    assert_type(await session.append(Block.user("Go."), key="message 1"), AppendResult)
+    assert_type(session.blocks(last=20), AsyncIterator[RecalledBlock])
+    assert_type(await session.view(at=3), HistoryView)
+    assert_type(await session.fork("two", at=3), AsyncSession)
+    assert_type(await session.compact("pi", limit=8_000), CompactionOutcome)
+    assert_type(await session.loop(limit=8_000), AsyncAgentLoop)
+    assert_type(await cutbank.run_async(cutbank.audit, session.sync), Audit)
+    await session.append(Block.user("Go."), kee="a")  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
+    await session.view(at="3")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
 
 
 def compactions(session: StoredSession) -> None:

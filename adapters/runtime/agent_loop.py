@@ -1,13 +1,11 @@
 """Keeps one agent's session within its model's context, before and after each call."""
 
-import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import partial
 from math import ceil
 from os import getpid
-from typing import Any, TypeVar, Unpack, cast
+from typing import Any, Unpack, cast
 from uuid import uuid4
 
 from ...domain.compaction import derive_lineage_id
@@ -33,8 +31,6 @@ from .compaction.snapshot import PreparedView, SessionSnapshot, read_prepared_vi
 from .compaction.summary_chain import UnwrittenError
 from .sessions.session_log import CallReport, SessionLog
 from .telemetry.activation import measure_wait
-
-_T = TypeVar("_T")
 
 
 class AgentLoop:
@@ -315,33 +311,3 @@ class AgentLoop:
             return  # the work outlives its lease, e.g. after the machine was asleep
         why = "the process that began it has died"
         decisions.record_failure(why, request_version=requested)
-
-
-class AsyncAgentLoop:
-    """An AgentLoop with awaitable calls; cancelling one stops its compaction."""
-
-    def __init__(self, loop: AgentLoop) -> None:
-        self.loop = loop
-
-    async def prepare(self) -> HistoryView:
-        return await self._run_in_thread(self.loop.prepare)
-
-    async def record_call(
-        self, view: HistoryView, *, call_id: str | None = None, **call: Unpack[CallReport]
-    ) -> None:
-        await self._run_in_thread(partial(self.loop.record_call, view, call_id=call_id, **call))
-
-    async def handle_overflow(self, error: object) -> HistoryView:
-        return await self._run_in_thread(lambda: self.loop.handle_overflow(error))
-
-    async def _run_in_thread(self, call: Callable[[], _T]) -> _T:
-        working = asyncio.ensure_future(asyncio.to_thread(call))
-        try:
-            return await asyncio.shield(working)
-        except asyncio.CancelledError:
-            self.loop.cancel()
-            # The call puts everything back before it ends; only then is the task cancelled.
-            await asyncio.wait([working])
-            if not working.cancelled():
-                working.exception()  # the cancellation is the error to raise
-            raise

@@ -5,14 +5,26 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
+import anyio
 import pytest
 from agent_talk import TOO_LONG, Scripted, full, talk
 from clock import Clock
 
 import cutbank
-from cutbank import AsyncAgentLoop, Block, LoopOptions, StoredSession, ToolCall, ToolResult, Trigger
+from cutbank import (
+    AsyncAgentLoop,
+    AsyncSession,
+    Block,
+    CompactionOptions,
+    LoopOptions,
+    StoredSession,
+    ToolCall,
+    ToolResult,
+    Trigger,
+)
 from cutbank.adapters.runtime.agent_loop import AgentLoop
 from cutbank.adapters.runtime.sessions.session_store import SessionStore
 from cutbank.domain.compaction_terms import PinRules
@@ -199,7 +211,31 @@ def test_cancelling_leaves_the_view_as_it_was(session: StoredSession) -> None:
     assert session.loop(limit=LIMIT).prepare().boundary is not None
 
 
-def test_cancelling_an_awaited_call_stops_its_summary(session: StoredSession) -> None:
+@pytest.mark.parametrize("backend", ["asyncio", "trio"])
+@pytest.mark.parametrize("verb", ["prepare", "compact"])
+def test_cancelling_an_awaited_call_stops_its_summary(
+    session: StoredSession, backend: str, verb: str
+) -> None:
+    never, loop = never_done(session)
+    options = CompactionOptions(summarizers=[never])
+
+    async def run() -> None:
+        async with anyio.create_task_group() as tasks:
+            if verb == "prepare":
+                tasks.start_soon(AsyncAgentLoop(loop).prepare)
+            else:
+                compact = partial(AsyncSession(session).compact, limit=LIMIT, options=options)
+                tasks.start_soon(compact)
+            assert await anyio.to_thread.run_sync(never.writes.wait, 30)
+            tasks.cancel_scope.cancel()
+        assert never.stopped.is_set()
+
+    anyio.run(run, backend=backend)
+
+    assert session.view().boundary is None
+
+
+def test_cancelling_a_task_of_asyncio_stops_its_summary(session: StoredSession) -> None:
     never, loop = never_done(session)
 
     async def run() -> None:

@@ -1,0 +1,118 @@
+"""Runs calls in worker threads for an event loop of asyncio or trio, each to its end."""
+
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from functools import partial, wraps
+from itertools import islice
+from typing import Any, Concatenate, ParamSpec, TypeVar, overload
+
+from anyio import CancelScope, CapacityLimiter, Event, create_task_group, to_thread
+from anyio.lowlevel import RunVar
+
+MAX_THREADS = 16
+"""The most threads of one event loop, each with its own connection to the database."""
+_PAGE_ITEMS = 100
+"""How many items of an iterator one call of a thread reads."""
+
+_P = ParamSpec("_P")
+_T = TypeVar("_T")
+_R = TypeVar("_R")
+
+_threads = RunVar[CapacityLimiter]("cutbank_threads")
+_waiting_threads = RunVar[CapacityLimiter]("cutbank_waiting_threads")
+
+
+async def run_async(call: Callable[_P, _T], /, *args: _P.args, **kwargs: _P.kwargs) -> _T:
+    """Run a call in a worker thread, with the context variables of the task.
+
+    If the task is cancelled, the call is finished first: a write is whole, or was never begun.
+    """
+    return await run_to_end(partial(call, *args, **kwargs))
+
+
+async def run_to_end(work: Callable[[], _T], on_cancel: Callable[[], object] | None = None) -> _T:
+    """Run work in a worker thread; if the task is cancelled, wait for its end, and then raise.
+
+    With `on_cancel`, which tells the work to stop early, it may wait for a model, and has threads
+    apart, so that it keeps no others waiting.
+    """
+    done, results, errors = Event(), list[_T](), list[BaseException]()
+    limiter = _get_limiter(_threads if on_cancel is None else _waiting_threads)
+
+    def run() -> None:
+        try:
+            results.append(work())
+        except BaseException as error:  # noqa: BLE001 - raised in the task, as it is
+            errors.append(error)
+
+    async def finish() -> None:
+        # A scope shields from a cancelled scope, and a task of its own from asyncio's cancel().
+        with CancelScope(shield=True):
+            await to_thread.run_sync(run, limiter=limiter)
+        done.set()
+
+    async with create_task_group() as tasks:
+        tasks.start_soon(finish)
+        try:
+            await done.wait()
+        finally:
+            if on_cancel is not None and not done.is_set():
+                on_cancel()
+    if errors:
+        raise errors[0]
+    return results[0]
+
+
+def _get_limiter(known: RunVar[CapacityLimiter]) -> CapacityLimiter:
+    try:
+        return known.get()
+    except LookupError:
+        known.set(limiter := CapacityLimiter(MAX_THREADS))
+        return limiter
+
+
+async def iterate_async(call: Callable[[], Iterator[_T]]) -> AsyncIterator[_T]:
+    """Yield what the iterator of a call yields, read by worker threads page by page."""
+    items = await run_async(call)
+    while page := await run_async(list, islice(items, _PAGE_ITEMS)):
+        for item in page:
+            yield item
+
+
+@overload
+def make_async(
+    method: Callable[Concatenate[Any, _P], _T],
+) -> Callable[Concatenate[Any, _P], Coroutine[Any, Any, _T]]: ...
+
+
+@overload
+def make_async(
+    method: Callable[Concatenate[Any, _P], _T], wrap: Callable[[_T], _R]
+) -> Callable[Concatenate[Any, _P], Coroutine[Any, Any, _R]]: ...
+
+
+def make_async(
+    method: Callable[..., Any], wrap: Callable[[Any], Any] | None = None
+) -> Callable[..., Coroutine[Any, Any, Any]]:
+    """Return the async twin of a method, for a class whose `sync` has that method.
+
+    `wrap` makes the twin of the method's result.
+    """
+
+    @wraps(method)
+    async def call(self: Any, *args: Any, **kwargs: Any) -> Any:
+        result = await run_async(method, self.sync, *args, **kwargs)
+        return wrap(result) if wrap else result
+
+    return call
+
+
+def make_async_iterator(
+    method: Callable[Concatenate[Any, _P], Iterator[_T]],
+) -> Callable[Concatenate[Any, _P], AsyncIterator[_T]]:
+    """Return the twin of a method that returns an iterator, to be read with `async for`."""
+
+    @wraps(method)
+    def call(self: Any, *args: _P.args, **kwargs: _P.kwargs) -> AsyncIterator[_T]:
+        return iterate_async(partial(method, self.sync, *args, **kwargs))
+
+    return call
