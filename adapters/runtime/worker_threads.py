@@ -99,7 +99,7 @@ def make_async(
     """
 
     @wraps(method)
-    async def call(self: Any, *args: Any, **kwargs: Any) -> Any:
+    async def call(self: Any, /, *args: Any, **kwargs: Any) -> Any:
         result = await run_async(method, self.sync, *args, **kwargs)
         return wrap(result) if wrap else result
 
@@ -112,7 +112,7 @@ def make_async_iterator(
     """Return the twin of a method that returns an iterator, to be read with `async for`."""
 
     @wraps(method)
-    def call(self: Any, *args: _P.args, **kwargs: _P.kwargs) -> AsyncIterator[_T]:
+    def call(self: Any, /, *args: _P.args, **kwargs: _P.kwargs) -> AsyncIterator[_T]:
         return iterate_async(partial(method, self.sync, *args, **kwargs))
 
     return call
