@@ -136,3 +136,31 @@ def test_who_is_interrupted_interrupts_nobody_else(store: SessionStore, interrup
         assert session.position == (4 if stored else 3)
         session.append(Block.note("later"))
     assert not verify(store).violations
+
+
+def test_a_batch_that_sqlite_has_undone_stores_nothing_more(store: SessionStore) -> None:
+    """As it does when the disk is full, whether or not the error is caught in the batch."""
+    session = store.session("a")
+
+    def write() -> None:
+        with store.batch():
+            session.append(Block.user("undone"))
+            sqlite_recorder(store).datastore.writer.execute("ROLLBACK")
+            with pytest.raises(StorageError, match="the batch was undone after an error"):
+                session.append(Block.user("nor this"))
+
+    with pytest.raises(StorageError):
+        write()
+
+    assert session.recall(search="") == []
+    session.append(Block.user("and on"))
+    assert verify(store).is_ok
+
+
+def test_an_error_of_another_database_leaves_a_batch_as_it_is(store: SessionStore) -> None:
+    def write() -> None:
+        with store.batch():
+            raise sqlite3.IntegrityError("of a database that is the caller's own")
+
+    with pytest.raises(sqlite3.IntegrityError, match="the caller's own"):
+        write()

@@ -22,7 +22,7 @@ from cutbank.adapters.storage.sqlite import sqlite_schema
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="kills processes as POSIX does")
 
 GOLDEN = Path(__file__).parent / "golden"
-APPENDS = ["append", "turn", "import", "boundary", "activate", "extend"]
+APPENDS = ["append", "turn", "batch", "import", "boundary", "activate", "extend"]
 OPERATIONS = ["open", *APPENDS, "projection", "migrate", "close"]
 MOST = 22
 """Kills for an operation that has more steps."""
@@ -31,6 +31,8 @@ NAMED = {
     "turn: before BEGIN": ("turn", r"^BEGIN"),
     "turn: after INSERT, before COMMIT": ("turn", r"^COMMIT"),
     "turn: committed, and not acknowledged": ("turn", COMMITTED),
+    "batch: between two of its writes": ("batch", r"^INSERT INTO records"),
+    "batch: before COMMIT": ("batch", r"^COMMIT"),
     "import: inside a batch": ("import", r"^INSERT INTO imports"),
     "import: a batch is committed": ("import", COMMITTED),
     "boundary: before COMMIT": ("boundary", r"^COMMIT"),
@@ -121,6 +123,11 @@ class Ground:
         assert verify(store).violations == []
         match what:
             case "append":
+                assert session.append(Block.note("after")).last == session.position
+            case "batch":
+                other = store.sessions(prefix="other")
+                assert len(said) == len(other) == len(list(session.records.newest()))
+                assert all(len(one.recall(search="")) == 2 for one in other)
                 assert session.append(Block.note("after")).last == session.position
             case "turn" | "close":
                 for part, blocks in enumerate(victims.turn(12)):

@@ -7,6 +7,7 @@ from functools import partial
 from pathlib import Path
 from random import Random
 from string import ascii_letters
+from threading import Barrier
 from typing import Any
 from uuid import uuid4
 
@@ -284,3 +285,91 @@ def test_a_copy_that_fails_leaves_nothing(
         store_of(session).backup(tmp_path / "copy.db")
 
     assert list(tmp_path.iterdir()) == []
+
+
+def cut_off(connection: psycopg.Connection[Any]) -> None:
+    with pytest.raises(psycopg.OperationalError):
+        connection.execute("SELECT pg_terminate_backend(pg_backend_pid())")
+    assert connection.closed
+
+
+@pytest.mark.parametrize("after", [True, False])
+def test_a_batch_whose_commit_was_not_answered_is_stored_or_reported(
+    session: StoredSession, monkeypatch: pytest.MonkeyPatch, *, after: bool
+) -> None:
+    commit = psycopg.Connection.commit
+
+    def commit_without_answer(self: psycopg.Connection[Any]) -> None:
+        monkeypatch.undo()
+        if after:
+            commit(self)
+        cut_off(self)
+        raise psycopg.OperationalError("server closed the connection unexpectedly")
+
+    monkeypatch.setattr(psycopg.Connection, "commit", commit_without_answer)
+
+    def write() -> None:
+        with store_of(session).batch():
+            session.append(Block.user("a"))
+            session.records.put("state", 1)
+
+    if after:
+        write()
+    else:
+        with one_line("went away in mid-transaction"):
+            write()
+
+    assert texts(session) == (["a"] if after else [])
+    assert (session.records.get("state") is not None) == after
+    session.append(Block.user("and on"))
+    assert verify(store_of(session)).is_ok
+
+
+def test_a_connection_that_is_lost_in_a_batch_undoes_all_of_it(
+    session: StoredSession,
+) -> None:
+    store = store_of(session)
+    recorder = store.events.recorder
+    assert isinstance(recorder, PostgresRecorder)
+
+    def write() -> None:
+        with store.batch():
+            session.append(Block.user("undone"))
+            cut_off(recorder.datastore.connection)
+            for _ in range(2):  # an error that is caught, and what would be stored without a batch
+                with one_line("went away in mid-transaction"):
+                    session.append(Block.user("undone as well"))
+
+    with one_line("went away in mid-transaction"):
+        write()
+
+    assert texts(session) == []
+    session.append(Block.user("and on"))
+    assert verify(store).is_ok
+
+
+def test_of_two_batches_that_wait_for_each_other_one_is_refused(
+    session: StoredSession, database: str
+) -> None:
+    together = Barrier(2, timeout=60)
+    session.append(Block.user("before"))
+    session.fork("b")
+
+    def write(first: str, second: str) -> str:
+        with cutbank.open(database) as store:
+            try:
+                with store.batch():
+                    store.session(first).append(Block.user("stored"))
+                    together.wait()
+                    store.session(second).append(Block.user("stored"))
+            except StorageError as refused:
+                return str(refused)
+        return "stored"
+
+    with ThreadPoolExecutor(2) as threads:
+        said = sorted(threads.map(write, ("a session", "b"), ("b", "a session")), key=len)
+
+    assert said[0] == "stored"
+    assert "in another order: run yours again" in said[1]
+    assert texts(session) == ["before", "stored"]
+    assert verify(store_of(session)).is_ok

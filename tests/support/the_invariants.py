@@ -3,7 +3,7 @@
 import json
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 import pytest
@@ -104,10 +104,23 @@ class Model:
     items: dict[int, tuple[set[int], Any]] = field(default_factory=dict)
     """Position of an item's last block to those of all its blocks, and its JSON."""
     retracted: set[int] = field(default_factory=set)
+    records: dict[int, tuple[str, Any, bool]] = field(default_factory=dict)
+    """Every record by position: its name, its value, and whether it was removed."""
     served: dict[tuple[int, str, int], tuple[str, Any]] = field(default_factory=dict)
     """Every coordinate that was looked at: fingerprint and body."""
     newest: HistoryView | None = None
     was_retracted_since: bool = False
+
+    def copy(self) -> "Model":
+        """What is known now, whatever is said later."""
+        return replace(
+            self,
+            said=dict(self.said),
+            calls=dict(self.calls),
+            results=dict(self.results),
+            items=dict(self.items),
+            records=dict(self.records),
+        )
 
     def alive(self) -> list[int]:
         """Positions of what was said and not taken back."""
@@ -153,6 +166,7 @@ class TheInvariants(RuleBasedStateMachine):
             assert asked(self.store, LOG)[: len(self.rows)] == self.rows
             for model in self.models.values():
                 _assert_recalled(model, list(model.said))
+                _assert_recorded(model)
                 self.invariant_4_a_coordinate_stays_one_view(model, list(model.served))
         finally:
             self.store.close()
@@ -346,10 +360,54 @@ class TheInvariants(RuleBasedStateMachine):
             calls={p: c for p, c in model.calls.items() if p <= at},
             results={p: c for p, c in model.results.items() if p <= at},
             items={p: i for p, i in model.items.items() if p <= at},
+            records={p: r for p, r in model.records.items() if p <= at},
             # What was taken back up to the fork is in no view and no summary.
             retracted=set(range(1, at + 1)).difference(*_places(fork.view())),
         )
         return name
+
+    @rule(
+        key=sessions,
+        name=st.sampled_from(["a", "a/1", "b"]),
+        value=st.none() | WORDS | st.binary(max_size=9) | st.just("large " * 2_000),
+        removes=st.booleans(),
+    )
+    def a_record_is_put_or_removed(self, key: str, name: str, value: Any, *, removes: bool) -> None:
+        """It is no part of any view, count or turn, whatever becomes of the blocks around it."""
+        model = self.models[key]
+        view, state = model.session.view(), model.session.info.state
+        if removes:
+            newest = [gone for put, _, gone in model.records.values() if put == name]
+            had = newest[-1:] == [False]
+            assert model.session.records.remove(name) == had
+            if had:
+                model.records[model.session.position] = (name, None, True)
+        else:
+            model.records[model.session.records.put(name, value)] = (name, value, False)
+        after = model.session.view()
+        assert (after.entries, after.fingerprint) == (view.entries, view.fingerprint)
+        assert model.session.info.state == state
+
+    @rule(key=sessions, other=sessions, words=WORDS, is_undone=st.booleans())
+    def sessions_are_written_in_one_batch(
+        self, key: str, other: str, words: str, *, is_undone: bool
+    ) -> None:
+        """All of it is stored, or nothing."""
+        models = {name: self.models[name] for name in (key, other)}
+        before = {name: (one.session.view(), one.copy()) for name, one in models.items()}
+        with suppress(ConnectionError), self.store.batch():
+            for name, model in models.items():
+                self.the_user_speaks(name, words, 20, 2)
+                self.the_model_answers(name, words, 20, 2, thinks=False)
+                self.a_record_is_put_or_removed(name, "in a batch", words, removes=False)
+                model.session.pin(model.alive()[-1])
+            if is_undone:
+                raise ConnectionError("the other service is down")
+        if is_undone:
+            for name, (view, model) in before.items():
+                self.models[name] = model
+                assert model.session.view() == view
+                assert model.session.position == view.coordinate.position
 
     @rule()
     def the_store_is_reopened(self) -> None:
@@ -709,6 +767,19 @@ def _assert_recalled(model: Model, positions: list[int]) -> None:
     recalled = model.session.recall(Ranges.of(positions)) if positions else []
     said = {at: model.said[at] for at in positions}
     assert {each.position: each.block for each in recalled} == said
+
+
+def _assert_recorded(model: Model) -> None:
+    records, newest = model.session.records, {}
+    for at, (name, value, is_removed) in sorted(model.records.items()):
+        found = records.get(name, at=at)
+        assert (found is None) == is_removed
+        assert found is None or (found.position, found.value) == (at, value)
+        newest[name] = (at, is_removed)
+        history = [(one.position, one.is_removed) for one in records.history(name, limit=99)]
+        assert (at, is_removed) in history
+    there = {name: at for name, (at, is_removed) in newest.items() if not is_removed}
+    assert {one.name: one.position for one in records.newest()} == there
 
 
 def _places(view: HistoryView) -> tuple[set[int], set[int], set[int]]:

@@ -142,6 +142,12 @@ def steps(what: str, address: str, number: int, *words: str) -> None:
             case "append":
                 done = session.append(Block.note(f"note {number}"))
                 say("note", number, done.first)
+            case "batch":
+                with store.batch():
+                    done = session.append(Block.note(f"note {number}"))
+                    session.records.put("state", "large " * 9_000)
+                    store.session("other").append(Block.user("1"), Block.user("2"))
+                say("note", number, done.first)
             case "turn":
                 append_turn(session, number)
             case "boundary":

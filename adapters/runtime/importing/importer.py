@@ -169,6 +169,7 @@ def import_files(
     since an import without errors. `jobs` is the number of processes; None picks one by cores and
     size.
     """
+    store.events.refuse_batch("an import")
     if skip_unchanged:
         changed: list[WantedFile] = []
         for file in files:

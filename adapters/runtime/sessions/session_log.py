@@ -215,6 +215,8 @@ class SessionLog:
 
     def reader(self, lineage: str = MAIN_LINEAGE) -> ViewReader:
         """Reads the views of a lineage."""
+        if self.events.is_batching:  # what it caches may be undone
+            return ViewReader(self.events, self.namespace, self.key, lineage)
         if (reader := self._readers.get(lineage)) is None:
             reader = ViewReader(self.events, self.namespace, self.key, lineage)
             self._readers[lineage] = reader
@@ -227,6 +229,7 @@ class SessionLog:
         """
         from ..compaction.compactor import Compactor  # noqa: PLC0415 - start-up time
 
+        self.events.refuse_batch("a compaction")
         if lineage != MAIN_LINEAGE and lineage not in self.lineages:
             check_lineage_syntax(lineage)
         return Compactor(self.reader(lineage), self.listeners)

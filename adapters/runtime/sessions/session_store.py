@@ -1,8 +1,8 @@
 """Opens a store: all sessions of one database."""
 
 import logging
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from datetime import datetime
 from functools import cache
 from pathlib import Path
@@ -191,6 +191,24 @@ class SessionStore:
         active = find_active_sessions(self.read_models, since)
         found = list_logs(self.context, namespace, prefix=prefix, after=last)
         return [StoredSession(log) for log in found if (log.namespace, log.key) in active][:limit]
+
+    @contextmanager
+    def batch(self) -> Iterator[None]:
+        """Store all that this thread writes until the block ends in one transaction, or nothing.
+
+        That is what sessions append, record, retract and configure, and which are opened or forked.
+        Reads in the block see it, and all others once it is stored. An error that leaves the block
+        undoes it, ConflictError of a stale `expect` as any other. A batch within another one is a
+        part of it: undone alone if its own error is caught. Keep it short, and await nothing in it:
+        with SQLite, all other writers wait. Compactions, imports, and what the read models answer
+        (search, costs) cannot be part of it, and raise StorageError.
+        """
+        with ExitStack() as transaction:
+            with translate_storage_errors(self.name):
+                transaction.enter_context(self.events.batch())
+            yield
+            with translate_storage_errors(self.name):
+                transaction.close()
 
     def search(
         self,

@@ -133,6 +133,7 @@ class StoreContext:
     @property
     def read_models(self) -> "ReadModels":
         """The disposable file next to the database that answers questions about all sessions."""
+        self.events.refuse_batch("what reads the read models")
         # Under the lock, so that no process is forked in the middle of the import.
         with self._opening:
             # A store that never asks does not load them.

@@ -1,9 +1,10 @@
 """Opens, saves and reads all streams, as an eventsourcing application."""
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from threading import Lock, RLock
+from threading import Lock, RLock, local
 from typing import Any, ClassVar, TypeVar, cast
 from uuid import UUID
 
@@ -19,7 +20,7 @@ from ....domain.compaction import (
     derive_lineage_id,
 )
 from ....domain.compaction_events import CompactionOpened, LineageBase
-from ....domain.errors import NotFoundError
+from ....domain.errors import NotFoundError, StorageError
 from ....domain.event import MAX_COUNT, Aggregate, Event, load_state
 from ....domain.ranges import Ranges
 from ....domain.session import Session, SessionState, derive_session_id
@@ -35,6 +36,7 @@ _K = TypeVar("_K")
 _V = TypeVar("_V")
 _A = TypeVar("_A", bound=Aggregate[Any])
 MAX_CACHED_STREAMS = 1_000
+_OPENING_TOPICS = frozenset({SessionOpened.TOPIC, CompactionOpened.TOPIC})
 LOCK_COUNT = 256
 """Streams that share a lock wait for each other, which is harmless."""
 
@@ -63,12 +65,9 @@ class EventStore(Application[UUID]):
         self.mapper.secret_of = lambda subject: self.recorder.names.subject(subject)[1]
         self.mapper.body_of = self.recorder.select_body
         self._deciding = tuple(RLock() for _ in range(LOCK_COUNT))
-        self._open: dict[UUID, Aggregate[Any]] = {}
         self._opening = Lock()
-        # Immutable once stored.
-        self._chains: dict[UUID, Chain] = {}
-        self._openings: dict[UUID, SessionOpened | CompactionOpened] = {}
-        self._carried: dict[tuple[UUID, int], dict[str, Any]] = {}
+        self._shared = _LogCache()
+        self._batch = _Batch()
         self.token_counts = TokenCounts()
         """Counts blocks more accurately than the stored estimates."""
 
@@ -87,21 +86,56 @@ class EventStore(Application[UUID]):
         """Drop the decisions that other threads of the parent may have been making."""
         self._deciding = tuple(RLock() for _ in range(LOCK_COUNT))
         self._opening = Lock()
-        self._open.clear()
+        self._shared.open.clear()
+        self._batch = _Batch()
         self.recorder.reopen_in_child()
 
     def lock_streams(self, *ids: UUID) -> AbstractContextManager[Any]:
         """Lock these streams from reading to saving, against other threads of this process.
 
         Streams that are decided on together must be locked in one call, to avoid deadlocks. Against
-        other processes, the versions of stored events protect.
+        other processes, and batches, the versions of stored events protect.
         """
+        if self.is_batching:
+            return nullcontext()
         if len(ids) == 1:
             return self._deciding[hash(ids[0]) % LOCK_COUNT]
         held = ExitStack()
         for number in sorted({hash(id) % LOCK_COUNT for id in ids}):
             held.enter_context(self._deciding[number])
         return held
+
+    @property
+    def is_batching(self) -> bool:
+        """Whether this thread is in a batch."""
+        return self._batch.cache is not None
+
+    @contextmanager
+    def batch(self) -> Iterator[None]:
+        """Store all that this thread saves in one transaction, or nothing; its reads see it.
+
+        The thread then works as another process would: with a cache of its own, which holds what is
+        not committed and goes with the batch, and without locks. A batch in another one is a part
+        of it that is stored whole or not at all.
+        """
+        outer = self._batch.cache
+        inner = self._batch.cache = _LogCache()
+        try:
+            with self.recorder.batch():
+                yield
+        finally:
+            self._batch.cache = outer
+            for id in inner.open:
+                self.evict(id)
+
+    def refuse_batch(self, what: str) -> None:
+        """Raise StorageError in a batch, which must not last, nor lead to what may be undone."""
+        if self.is_batching:
+            raise StorageError(f"{what} cannot be part of a batch: do it before or after")
+
+    @property
+    def _cache(self) -> "_LogCache":
+        return self._batch.cache or self._shared
 
     def load_session(self, namespace: str, key: str) -> Session | None:
         """Return the current session of that name for a decision; None if there is none."""
@@ -136,7 +170,7 @@ class EventStore(Application[UUID]):
     def _load_stream(
         self, id: UUID, stream_class: type[_A], state_class: type[tuple[Any, ...]]
     ) -> _A | None:
-        found = cast("_A | None", self._open.get(id))
+        found = cast("_A | None", self._cache.open.get(id))
         # A decision that failed halfway leaves unsaved events behind.
         if found and not found._pending:  # noqa: SLF001
             return found
@@ -162,14 +196,15 @@ class EventStore(Application[UUID]):
 
     def _remember(self, aggregate: Aggregate[Any]) -> None:
         with self._opening:
-            self._open[aggregate.id] = aggregate
+            known = self._cache.open
+            known[aggregate.id] = aggregate
             # The oldest is dropped first; if it is still in use, it is soon read again.
-            while len(self._open) > MAX_CACHED_STREAMS:
-                del self._open[next(iter(self._open))]
+            while len(known) > MAX_CACHED_STREAMS:
+                del known[next(iter(known))]
 
     def refresh(self, aggregate_id: UUID) -> None:
         """Drop the cached stream if another process has written to it since."""
-        cached = self._open.get(aggregate_id)
+        cached = self._cache.open.get(aggregate_id)
         if cached is not None:
             head = self.recorder.select_head(aggregate_id)
             if head is None or head[0] != cached.version:
@@ -180,12 +215,12 @@ class EventStore(Application[UUID]):
         with self._opening:
             self.clock = clock
             # Aggregates hold the clock with which they were opened.
-            self._open.clear()
+            self._cache.open.clear()
 
     def evict(self, id: UUID) -> None:
         """Drop a stream from the cache, so that it is read again."""
         with self._opening:
-            self._open.pop(id, None)
+            self._cache.open.pop(id, None)
 
     def save(  # type: ignore[override] # narrower: these are the only types
         self,
@@ -222,7 +257,7 @@ class EventStore(Application[UUID]):
                 self.evict(event.originator_id)
             raise
         for thing in aggregates:
-            if isinstance(thing, Aggregate) and thing.id not in self._open:
+            if isinstance(thing, Aggregate) and thing.id not in self._cache.open:
                 self._remember(thing)
         return ids
 
@@ -232,12 +267,12 @@ class EventStore(Application[UUID]):
     def find_session_chain(self, namespace: str, key: str) -> Chain:
         """Return where a session's positions are; a fork's begin in its parent."""
         id = derive_session_id(namespace, key)
-        if (chain := self._chains.get(id)) is None:
+        if (chain := self._cache.chains.get(id)) is None:
             chain = Chain.start(id)
             if fork := self.read_opening(namespace, key).fork:
                 parent = self.find_session_chain(fork.namespace, fork.key)
                 chain = parent.continue_with(id, fork.position)
-            _remember(self._chains, id, chain)
+            _remember(self._cache.chains, id, chain)
         return chain
 
     def read_opening(self, namespace: str, key: str) -> SessionOpened:
@@ -250,7 +285,7 @@ class EventStore(Application[UUID]):
         parent's lineage of that name, and for `main` otherwise the recorded one.
         """
         id = derive_lineage_id(namespace, key, lineage)
-        if chain := self._chains.get(id):
+        if chain := self._cache.chains.get(id):
             return chain
         if first := self._find_opening(id):
             chain = Chain.start(id)
@@ -258,7 +293,7 @@ class EventStore(Application[UUID]):
                 opened = self.read_lineage_opening(base.originator_id)
                 parent = self.find_lineage_chain(opened.namespace, opened.key, opened.lineage)
                 chain = parent.continue_with(id, base.version)
-            _remember(self._chains, id, chain)
+            _remember(self._cache.chains, id, chain)
             return chain
         fork = self.read_opening(namespace, key).fork
         if fork and lineage == fork.lineage:
@@ -314,13 +349,13 @@ class EventStore(Application[UUID]):
             if last is not None and last < segment.first:
                 continue
             id = segment.originator_id
-            if last and (known := self._carried.get((id, last))) is not None:
+            if last and (known := self._cache.carried.get((id, last))) is not None:
                 return last, known
             if head := self.recorder.select_head(id, last):
                 version, carried = head[:2]
                 if version == last:
                     # The state stored with an event is as immutable as the event.
-                    _remember(self._carried, (id, version), carried)
+                    _remember(self._cache.carried, (id, version), carried)
                 return version, carried
         return 0, {}
 
@@ -345,7 +380,7 @@ class EventStore(Application[UUID]):
 
     def _find_opening(self, id: UUID) -> SessionOpened | CompactionOpened | None:
         """Return a stream's first event; None if there is no such stream."""
-        if opened := self._openings.get(id):
+        if opened := self._cache.openings.get(id):
             return opened
         rows: Sequence[StoredRow] = self.recorder.select_events(id, limit=1)
         if not rows:
@@ -353,8 +388,25 @@ class EventStore(Application[UUID]):
         first = self.mapper.to_domain_event(rows[0])
         if not isinstance(first, SessionOpened | CompactionOpened):
             raise OperationalError(f"malformed: stream {id} does not begin with its opening")
-        _remember(self._openings, id, first)
+        _remember(self._cache.openings, id, first)
         return first
+
+
+@dataclass(slots=True)
+class _LogCache:
+    """What is cached of the log."""
+
+    open: dict[UUID, Aggregate[Any]] = field(default_factory=dict)
+    # Immutable once stored.
+    chains: dict[UUID, Chain] = field(default_factory=dict)
+    openings: dict[UUID, SessionOpened | CompactionOpened] = field(default_factory=dict)
+    carried: dict[tuple[UUID, int], dict[str, Any]] = field(default_factory=dict)
+
+
+class _Batch(local):
+    """The batch that each thread is in."""
+
+    cache: _LogCache | None = None
 
 
 def _remember(cache: dict[_K, _V], key: _K, value: _V) -> None:
@@ -367,15 +419,13 @@ def _remember(cache: dict[_K, _V], key: _K, value: _V) -> None:
 def _find_opened_streams(events: Sequence[Event]) -> list[Stream]:
     streams = []
     for event in events:
-        if isinstance(event, SessionOpened | CompactionOpened):
-            lineage = event.lineage if isinstance(event, CompactionOpened) else None
-            streams.append(Stream(event.originator_id, event.namespace, event.key, lineage))
+        if event.TOPIC in _OPENING_TOPICS:
+            opened = cast(SessionOpened | CompactionOpened, event)
+            lineage = opened.lineage if isinstance(opened, CompactionOpened) else None
+            streams.append(Stream(opened.originator_id, opened.namespace, opened.key, lineage))
     return streams
 
 
 def _find_records(events: Sequence[Event]) -> list[RecordRow]:
-    return [
-        RecordRow(event.originator_id, event.name, event.originator_version)
-        for event in events
-        if isinstance(event, RecordEvent)
-    ]
+    found = (cast(RecordEvent, event) for event in events if event.TOPIC in RECORD_TOPICS)
+    return [RecordRow(event.originator_id, event.name, event.originator_version) for event in found]

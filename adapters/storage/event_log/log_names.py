@@ -2,13 +2,16 @@
 
 import secrets
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from contextlib import AbstractContextManager
+from typing import Any, Protocol, TypeVar
 from uuid import UUID
 
 from eventsourcing.persistence import OperationalError
 
 from .log_tables import BODIES, EVENTS, IMPORTS, KEYS, RECORDS, SEGMENTS, STREAMS, Batch, TableRows
 
+_K = TypeVar("_K")
+_V = TypeVar("_V")
 MAX_CACHED_SUBJECTS = 10_000
 """Each session may have its own subject; beyond this many, the cache is cleared."""
 
@@ -20,6 +23,18 @@ class LogDatastore(Protocol):
 
     def add(self, statement: str, parameters: Sequence[Any]) -> None:
         """Run and commit a statement that adds a row unless it is there."""
+        ...
+
+    @property
+    def is_batching(self) -> bool:
+        """Whether this thread is in a batch."""
+        ...
+
+    def batch(self) -> AbstractContextManager[None]:
+        """Run all that this thread writes and reads in one transaction.
+
+        A batch in another one is a part of it that is stored whole or not at all.
+        """
         ...
 
     def close(self) -> None: ...
@@ -46,22 +61,21 @@ class LogNames:
     def topic(self, topic: str) -> int:
         """Return a topic's number, adding the topic if it is new."""
         if (number := self._topics.get(topic)) is None:
-            number = self._topics[topic] = int(self._find_or_add(_FIND_TOPIC, _ADD_TOPIC, topic)[0])
+            number = int(self._find_or_add(_FIND_TOPIC, _ADD_TOPIC, topic)[0])
+            self._remember(self._topics, topic, number)
         return number
 
     def topic_name(self, number: int) -> str:
         if (name := self._topic_names.get(number)) is None:
-            query = "SELECT topic FROM topics WHERE id = ?"
-            name = self._topic_names[number] = self._find_name("topic", query, number)
+            name = self._find_name("topic", "SELECT topic FROM topics WHERE id = ?", number)
+            self._remember(self._topic_names, number, name)
         return name
 
     def subject(self, name: str) -> tuple[int, bytes]:
         """Return a subject's number and secret, adding the subject if it is new."""
         if (known := self._subjects.get(name)) is None:
             known = self._find_or_add(_FIND_SUBJECT, _ADD_SUBJECT, name, secrets.token_bytes(32))
-            if len(self._subjects) >= MAX_CACHED_SUBJECTS:
-                self._subjects.clear()
-            self._subjects[name] = known
+            self._remember(self._subjects, name, known)
         return known
 
     def secret_of(self, name: str) -> bytes | None:
@@ -76,11 +90,17 @@ class LogNames:
 
     def subject_name(self, number: int) -> str:
         if (name := self._subject_names.get(number)) is None:
-            if len(self._subject_names) >= MAX_CACHED_SUBJECTS:
-                self._subject_names.clear()
-            query = "SELECT name FROM subjects WHERE id = ?"
-            name = self._subject_names[number] = self._find_name("subject", query, number)
+            name = self._find_name("subject", "SELECT name FROM subjects WHERE id = ?", number)
+            self._remember(self._subject_names, number, name)
         return name
+
+    def _remember(self, cache: dict[_K, _V], key: _K, value: _V) -> None:
+        """Cache a name, unless it may have been added by a batch, which may be undone."""
+        if self._datastore.is_batching:
+            return
+        if len(cache) >= MAX_CACHED_SUBJECTS:
+            cache.clear()
+        cache[key] = value
 
     def _find_or_add(self, query: str, statement: str, *values: Any) -> Any:
         found = self._find(query, values[0])

@@ -1,8 +1,8 @@
 """Writes and follows a log; the recorder of each database adds what only it does."""
 
 from abc import abstractmethod
-from collections.abc import Iterable, Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -71,6 +71,13 @@ class Recorder(LogReader):
         self.insert_all_rows(
             make_table_rows(batch, self.names, self.encode_id) for batch in batches
         )
+        self._wake_subscriptions()
+
+    @contextmanager
+    def batch(self) -> Iterator[None]:
+        """Run all that this thread writes and reads in one transaction, or nothing."""
+        with self.datastore.batch():
+            yield
         self._wake_subscriptions()
 
     @abstractmethod

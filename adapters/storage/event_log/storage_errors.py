@@ -50,6 +50,9 @@ _REMEDIES = {
         "too many clients",
         "connection slots are reserved",
     ),
+    "is written to by another batch, in another order: run yours again; nothing of it is stored": (
+        "deadlock detected",
+    ),
     "is read-only: give the address of the primary server": ("read-only transaction",),
     "cannot look up a name as long as this: keep names below 2,000 bytes": ("index row",),
     "cannot store the character NUL in a name: leave it out": ("cannot contain nul",),

@@ -3,7 +3,7 @@
 import os
 import threading
 from collections.abc import Container, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import lru_cache
 from time import monotonic, sleep
 from typing import Any
@@ -82,7 +82,7 @@ class PostgresLogDatastore:
         self.synchronous = synchronous
         self._connections: WeakSet[_ThreadConnection] = WeakSet()
         self._listing = threading.Lock()
-        self._local = threading.local()
+        self._local = _ThreadState()
         self._is_closed = False
         reopen_in_children(self)
         try:
@@ -105,13 +105,13 @@ class PostgresLogDatastore:
         for own in self._connections:
             own.closing.detach()
             _left_open.append(own.connection)
-        self._connections, self._local = WeakSet(), threading.local()
+        self._connections, self._local = WeakSet(), _ThreadState()
         self._listing = threading.Lock()
 
     @property
     def connection(self) -> Connection[Any]:
         """This thread's own connection, in autocommit."""
-        own: _ThreadConnection | None = getattr(self._local, "own", None)
+        own: _ThreadConnection | None = self._local.own
         if own is None or own.connection.closed:
             return self.reconnect()
         return own.connection
@@ -142,6 +142,8 @@ class PostgresLogDatastore:
     def _check_open(self) -> None:
         if self._is_closed:
             raise InterfaceError("Cannot operate on a closed database.")
+        if self._local.is_batching:
+            raise OperationalError("the connection is lost, and the batch with it")
 
     def execute(self, query: Query, parameters: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         """Return the result of one statement.
@@ -173,6 +175,49 @@ class PostgresLogDatastore:
         """Run and commit a statement that adds a row unless it is there."""
         self.read(statement, parameters)
 
+    @property
+    def is_batching(self) -> bool:
+        """Whether this thread is in a batch."""
+        return self._local.is_batching
+
+    @contextmanager
+    def batch(self) -> Iterator[None]:
+        """Run all that this thread writes and reads in one transaction.
+
+        A batch in another one is a part of it that is stored whole or not at all.
+        """
+        connection = self.connection
+        if self._local.is_batching:
+            with connection.transaction():
+                yield
+            return
+        with self.get_connection():
+            connection.execute("BEGIN")
+        self._local.is_batching = True
+        try:
+            yield
+            number = self.read("SELECT pg_current_xact_id_if_assigned()::text")[0][0]
+        except BaseException:
+            with suppress(psycopg.Error):  # the server undoes it where the connection is lost
+                connection.rollback()
+            raise
+        finally:
+            self._local.is_batching = False
+        try:
+            connection.commit()
+        except psycopg.Error as error:
+            if not (connection.closed and self._is_committed(number)):
+                raise translate_postgres_error(error) from error
+
+    def _is_committed(self, number: str | None) -> bool:
+        """Return whether a transaction was committed whose answer was lost."""
+        while number is not None:
+            found = self.read("SELECT pg_xact_status(?::xid8)", (number,))[0][0]
+            if found != "in progress":
+                return bool(found == "committed")
+            sleep(RECONNECT_PAUSE)
+        return True
+
     @contextmanager
     def get_connection(self) -> Iterator[Connection[Any]]:
         """Yield this thread's connection for several statements."""
@@ -186,6 +231,14 @@ class PostgresLogDatastore:
             self._is_closed = True
             for own in self._connections:
                 own.connection.close()
+
+
+class _ThreadState(threading.local):
+    """What each thread has of its own."""
+
+    own: Any = None
+    """Its `_ThreadConnection`, once it has one."""
+    is_batching = False
 
 
 class _ThreadConnection:

@@ -70,6 +70,10 @@ class PostgresRecorder(Recorder):
         """
         query, parameters = make_insertion(rows)
         events = rows.get(EVENTS, ())
+        if self.datastore.is_batching:
+            with self.datastore.batch():
+                answer = self.datastore.execute(query, parameters)
+            return [row[0] for row in answer] if events else []
         may_be_there = False
         attempts = 0
         while True:
@@ -94,11 +98,10 @@ class PostgresRecorder(Recorder):
                 return [row[0] for row in answer] if events else []
 
     def insert_all_rows(self, batches: Iterable[TableRows]) -> None:
-        with self.datastore.get_connection() as connection, connection.transaction():
-            cursor = connection.cursor(binary=True)
+        with self.datastore.batch():
             for rows in batches:
                 if rows:
-                    cursor.execute(*make_insertion(rows))
+                    self.datastore.execute(*make_insertion(rows))
 
     def _find_own_ids(self, events: Sequence[RowValues]) -> list[int]:
         """Return the ids of these events if exactly these are stored; else an empty list."""

@@ -142,6 +142,22 @@ def immediate_transaction(connection: sqlite3.Connection) -> Iterator[None]:
         raise
 
 
+@contextmanager
+def savepoint(connection: sqlite3.Connection) -> Iterator[None]:
+    """Run a part of the open transaction, which is kept whole or undone."""
+    if not connection.in_transaction:  # a full disk has ended it
+        raise sqlite3.OperationalError("the batch was undone after an error: run it again")
+    connection.execute("SAVEPOINT part")
+    try:
+        yield
+    except BaseException:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK TO part")
+            connection.execute("RELEASE part")
+        raise
+    connection.execute("RELEASE part")
+
+
 def refuse_damaged(connection: sqlite3.Connection, path: Path) -> None:
     (found,) = connection.execute("PRAGMA integrity_check(1)").fetchone()
     if found != "ok":

@@ -24,6 +24,7 @@ from .database_file import (
     make_sqlite_address,
     read_inode,
     save_identity,
+    savepoint,
 )
 from .wal_mode import (
     INSPECTION_LOCK,
@@ -67,7 +68,7 @@ class SQLiteLogDatastore:
         self._looks_again = 0.0
         self._readers: WeakSet[_Reader] = WeakSet()
         self._listing = threading.Lock()
-        self._local = threading.local()
+        self._local = _ThreadState()
         self._is_closed = False
         reopen_in_children(self)
         try:
@@ -127,7 +128,8 @@ class SQLiteLogDatastore:
         """Return all rows of a query, while forks wait."""
         own = self._own_reader
         with own.lock:
-            return own.connection.execute(query, parameters).fetchall()
+            connection = self._local.batch or own.connection
+            return connection.execute(query, parameters).fetchall()
 
     def add(self, statement: str, parameters: Sequence[Any]) -> None:
         """Run and commit a statement that adds a row unless it is there."""
@@ -137,7 +139,7 @@ class SQLiteLogDatastore:
     @property
     def _own_reader(self) -> "_Reader":
         try:
-            return self._local.reader  # type: ignore[no-any-return]
+            return self._local.reader
         except AttributeError:
             self._refuse_closed()
             reader = _Reader(self._connect())
@@ -187,6 +189,28 @@ class SQLiteLogDatastore:
             with immediate_transaction(self.writer):
                 yield self.writer
 
+    @property
+    def is_batching(self) -> bool:
+        """Whether this thread is in a batch."""
+        return self._local.batch is not None
+
+    @contextmanager
+    def batch(self) -> Iterator[None]:
+        """Run all that this thread writes and reads in one transaction; others wait to write.
+
+        A batch in another one is a part of it that is stored whole or not at all.
+        """
+        if self._local.batch is not None:
+            with savepoint(self._local.batch):
+                yield
+            return
+        with self.writing_transaction() as writer:
+            self._local.batch = writer
+            try:
+                yield
+            finally:
+                self._local.batch = None
+
     def backup(self, target: Path) -> None:
         """Copy the present database into a new file, while others go on writing."""
         self.enter_wal_mode()
@@ -228,7 +252,7 @@ class SQLiteLogDatastore:
             else:
                 _left_open.append(self.writer)  # closing it would undo the parent's work
             del self.writer
-        self._readers, self._local = WeakSet(), threading.local()
+        self._readers, self._local = WeakSet(), _ThreadState()
         self._process = os.getpid()
 
     def enter_wal_mode(self) -> None:
@@ -306,6 +330,14 @@ def _make_format_guard(owner: "ref[SQLiteLogDatastore]", version: int) -> Callab
         return sqlite3.SQLITE_OK
 
     return authorize
+
+
+class _ThreadState(threading.local):
+    """What each thread has of its own."""
+
+    reader: "_Reader"
+    batch: sqlite3.Connection | None = None
+    """The writer, while the thread is in a batch."""
 
 
 class _Reader:

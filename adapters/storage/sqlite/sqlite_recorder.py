@@ -135,13 +135,20 @@ class SQLiteRecorder(Recorder):
         self.group_commit = GroupCommit(datastore)
 
     def insert_rows(self, rows: TableRows) -> Sequence[int]:
-        return self.group_commit.store(PendingWrite(rows))
+        if not self.datastore.is_batching:
+            return self.group_commit.store(PendingWrite(rows))
+        write = PendingWrite(rows)
+        self._insert_in_batch([write])
+        return write.ids
 
     def insert_all_rows(self, batches: Iterable[TableRows]) -> None:
+        self._insert_in_batch(map(PendingWrite, batches))
+
+    def _insert_in_batch(self, writes: Iterable[PendingWrite]) -> None:
         try:
-            with self.datastore.writing_transaction() as writer:
-                for rows in batches:
-                    PendingWrite(rows).insert(writer)
+            with self.datastore.batch():
+                for write in writes:
+                    write.insert(self.datastore.writer)
         except sqlite3.IntegrityError as error:
             raise IntegrityError(error) from error
 
