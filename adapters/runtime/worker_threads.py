@@ -1,11 +1,13 @@
 """Runs calls in worker threads for an event loop of asyncio or trio, each to its end."""
 
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from contextlib import suppress
 from functools import partial, wraps
 from itertools import islice
+from threading import Event, Lock
 from typing import Any, Concatenate, ParamSpec, TypeVar, overload
 
-from anyio import CancelScope, CapacityLimiter, Event, create_task_group, to_thread
+from anyio import CancelScope, CapacityLimiter, get_cancelled_exc_class, to_thread
 from anyio.lowlevel import RunVar
 
 MAX_THREADS = 16
@@ -24,42 +26,41 @@ _waiting_threads = RunVar[CapacityLimiter]("cutbank_waiting_threads")
 async def run_async(call: Callable[_P, _T], /, *args: _P.args, **kwargs: _P.kwargs) -> _T:
     """Run a call in a worker thread, with the context variables of the task.
 
-    If the task is cancelled, the call is finished first: a write is whole, or was never begun.
+    If the task is cancelled, a call that has begun is finished first, and one that waits for a
+    thread never begins: a write is whole or absent.
     """
     return await run_to_end(partial(call, *args, **kwargs))
 
 
 async def run_to_end(work: Callable[[], _T], on_cancel: Callable[[], object] | None = None) -> _T:
-    """Run work in a worker thread; if the task is cancelled, wait for its end, and then raise.
+    """Run work in a worker thread; if the task is cancelled, wait for its end and then raise.
 
     With `on_cancel`, which tells the work to stop early, it may wait for a model, and has threads
     apart, so that it keeps no others waiting.
     """
-    done, results, errors = Event(), list[_T](), list[BaseException]()
     limiter = _get_limiter(_threads if on_cancel is None else _waiting_threads)
+    begun, ended = Lock(), Event()
 
-    def run() -> None:
+    def run() -> _T:
+        if not begun.acquire(blocking=False):
+            raise RuntimeError("the call was cancelled before it began")  # nothing waits for it
         try:
-            results.append(work())
-        except BaseException as error:  # noqa: BLE001 - raised in the task, as it is
-            errors.append(error)
-
-    async def finish() -> None:
-        # A scope shields from a cancelled scope, and a task of its own from asyncio's cancel().
-        with CancelScope(shield=True):
-            await to_thread.run_sync(run, limiter=limiter)
-        done.set()
-
-    async with create_task_group() as tasks:
-        tasks.start_soon(finish)
-        try:
-            await done.wait()
+            return work()
         finally:
-            if on_cancel is not None and not done.is_set():
+            ended.set()
+
+    cancelled = get_cancelled_exc_class()
+    try:
+        return await to_thread.run_sync(run, limiter=limiter, abandon_on_cancel=True)
+    except cancelled:
+        if not begun.acquire(blocking=False):
+            if on_cancel is not None:
                 on_cancel()
-    if errors:
-        raise errors[0]
-    return results[0]
+            while not ended.is_set():
+                # A scope does not shield from asyncio's cancel(), which may come again.
+                with suppress(cancelled), CancelScope(shield=True):
+                    await to_thread.run_sync(ended.wait, limiter=CapacityLimiter(1))
+        raise
 
 
 def _get_limiter(known: RunVar[CapacityLimiter]) -> CapacityLimiter:

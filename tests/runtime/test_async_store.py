@@ -4,7 +4,7 @@ import asyncio
 import inspect
 from collections.abc import Awaitable, Callable
 from contextvars import ContextVar
-from threading import Event, get_ident
+from threading import Event, Semaphore, get_ident
 from typing import Any
 
 import anyio
@@ -25,7 +25,7 @@ from cutbank import (
     verify,
 )
 from cutbank.adapters.runtime.sessions.session_records import SessionRecords
-from cutbank.adapters.runtime.worker_threads import MAX_THREADS
+from cutbank.adapters.runtime.worker_threads import MAX_THREADS, run_to_end
 
 each_loop = pytest.mark.parametrize("backend", ["asyncio", "trio"])
 REQUEST: ContextVar[str] = ContextVar("request", default="none")
@@ -154,6 +154,55 @@ def test_a_cancelled_task_of_asyncio_waits_until_its_write_is_whole(
 
     asyncio.run(work())
     assert session.position > before
+
+
+@each_loop
+def test_a_write_that_waits_for_a_thread_is_absent_once_it_is_cancelled(
+    session: StoredSession, backend: str
+) -> None:
+    begun, may_end, before = Semaphore(0), Event(), session.position
+
+    def hold() -> None:
+        begun.release()
+        assert may_end.wait(30)
+
+    async def work() -> None:
+        async with anyio.create_task_group() as tasks:
+            for _ in range(MAX_THREADS):
+                tasks.start_soon(run_async, hold)
+            for _ in range(MAX_THREADS):
+                await anyio.to_thread.run_sync(begun.acquire)
+            with anyio.CancelScope() as scope:
+                scope.cancel()
+                await AsyncSession(session).append(Block.user("absent"))
+            assert scope.cancelled_caught
+            may_end.set()
+
+    in_loop(backend, work)
+    assert session.position == before
+
+
+@each_loop
+def test_what_waits_for_a_model_keeps_no_write_waiting(
+    session: StoredSession, backend: str
+) -> None:
+    begun, stopped = Semaphore(0), Event()
+
+    def hold() -> None:
+        begun.release()
+        assert stopped.wait(30)
+
+    async def work() -> None:
+        async with anyio.create_task_group() as tasks:
+            for _ in range(MAX_THREADS):
+                tasks.start_soon(run_to_end, hold, stopped.set)
+            for _ in range(MAX_THREADS):
+                await anyio.to_thread.run_sync(begun.acquire)
+            await AsyncSession(session).append(Block.user("at once"))
+            assert not stopped.is_set()
+            tasks.cancel_scope.cancel()
+
+    in_loop(backend, work)
 
 
 @each_loop
