@@ -26,11 +26,12 @@ if TYPE_CHECKING:
     from .adapters.runtime.async_store import AsyncRecords as AsyncRecords
     from .adapters.runtime.async_store import AsyncSession as AsyncSession
     from .adapters.runtime.async_store import AsyncStore as AsyncStore
-    from .adapters.runtime.backups import run_maintenance as run_maintenance
     from .adapters.runtime.compaction.background import Cancellation as Cancellation
     from .adapters.runtime.compaction.options import CompactionOptions as CompactionOptions
     from .adapters.runtime.compaction.options import LoopOptions as LoopOptions
     from .adapters.runtime.compaction.outcome import CompactionOutcome as CompactionOutcome
+    from .adapters.runtime.erasing import ErasureReport as ErasureReport
+    from .adapters.runtime.erasing import RetentionReport as RetentionReport
     from .adapters.runtime.exporter import export as export
     from .adapters.runtime.idle.idle_scheduler import IdleScheduler as IdleScheduler
     from .adapters.runtime.idle.idle_scheduler import start_scheduler as start_scheduler
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from .adapters.runtime.importing.importer import import_transcripts as import_transcripts
     from .adapters.runtime.importing.reread import RereadReport as RereadReport
     from .adapters.runtime.importing.reread import reread as reread
+    from .adapters.runtime.retention import run_maintenance as run_maintenance
     from .adapters.runtime.sessions.block_lookup import RecalledBlock as RecalledBlock
     from .adapters.runtime.sessions.context_meter import ContextMeasurement as ContextMeasurement
     from .adapters.runtime.sessions.context_meter import find_context_limit as find_context_limit
@@ -57,6 +59,7 @@ if TYPE_CHECKING:
     from .adapters.settings.load_settings import load_settings as load_settings
     from .adapters.settings.policy_catalog import get_policy as get_policy
     from .adapters.settings.settings import MaintenanceSettings as MaintenanceSettings
+    from .adapters.settings.settings import RetentionSettings as RetentionSettings
     from .adapters.settings.settings import Settings as Settings
     from .adapters.transcripts.reports import ExportReport as ExportReport
     from .adapters.transcripts.reports import FileReport as FileReport
@@ -145,15 +148,16 @@ _NAMES = {
     "adapters.models.summarizers.summarizer_catalog": "get_summarizer",
     "adapters.runtime.agent_loop": "AgentLoop",
     "adapters.runtime.async_store": "AsyncAgentLoop AsyncRecords AsyncSession AsyncStore",
-    "adapters.runtime.backups": "run_maintenance",
     "adapters.runtime.compaction.background": "Cancellation",
     "adapters.runtime.compaction.options": "CompactionOptions LoopOptions",
     "adapters.runtime.compaction.outcome": "CompactionOutcome",
+    "adapters.runtime.erasing": "ErasureReport RetentionReport",
     "adapters.runtime.exporter": "export",
     "adapters.runtime.idle.idle_scheduler": "IdleScheduler start_scheduler",
     "adapters.runtime.idle.idle_status": "get_idle_status",
     "adapters.runtime.importing.importer": "import_transcripts",
     "adapters.runtime.importing.reread": "RereadReport reread",
+    "adapters.runtime.retention": "run_maintenance",
     "adapters.runtime.sessions.context_meter": (
         "ContextMeasurement find_context_limit measure_context"
     ),
@@ -168,7 +172,7 @@ _NAMES = {
     "adapters.runtime.worker_threads": "run_async",
     "adapters.settings.load_settings": "load_settings",
     "adapters.settings.policy_catalog": "get_policy",
-    "adapters.settings.settings": "MaintenanceSettings Settings",
+    "adapters.settings.settings": "MaintenanceSettings RetentionSettings Settings",
     "adapters.transcripts.reports": "ExportReport FileReport",
     "domain.backtest.cell": "BacktestResult",
     "domain.blocks": "Block BlockKind Text ToolCall ToolResult",

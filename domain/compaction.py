@@ -28,10 +28,11 @@ def check_lineage_syntax(lineage: str) -> None:
 
 
 @lru_cache(maxsize=4_096)
-def derive_lineage_id(namespace: str, key: str, lineage: str) -> UUID:
-    """Return the id of a lineage's stream, derived from its name alone."""
+def derive_lineage_id(namespace: str, key: str, lineage: str, generation: int = 0) -> UUID:
+    """Return the id of a lineage's stream, derived from its name and generation alone."""
+    kind = f"lineage.{generation}" if generation else "lineage"
     return uuid5(
-        NAMESPACE_URL, f"cutbank:lineage:{len(namespace)}:{namespace}:{len(key)}:{key}:{lineage}"
+        NAMESPACE_URL, f"cutbank:{kind}:{len(namespace)}:{namespace}:{len(key)}:{key}:{lineage}"
     )
 
 
@@ -54,6 +55,8 @@ class CompactionState(NamedTuple):
     """The version of the newest request that has not ended."""
     futile: int = 0
     """The session's position when a compaction failed; 0 once one succeeded."""
+    deleted: bool = False
+    """Whether its session was deleted, which ends the lineage."""
 
 
 class Compaction(Aggregate[CompactionState]):
@@ -70,17 +73,23 @@ class Compaction(Aggregate[CompactionState]):
         subject: str,
         base: events.LineageBase | None = None,
         inherited: CompactionState | None = None,
+        generation: int = 0,
     ) -> Self:
         """Begin a lineage; with a base, one version after it, serving the same view."""
         compaction = cls(
-            derive_lineage_id(namespace, key, lineage),
+            derive_lineage_id(namespace, key, lineage, generation),
             version=base.version if base else 0,
             state=inherited or CompactionState(),
             subject=subject,
             clock=clock,
         )
         compaction._trigger(
-            events.CompactionOpened, namespace=namespace, key=key, lineage=lineage, base=base
+            events.CompactionOpened,
+            namespace=namespace,
+            key=key,
+            lineage=lineage,
+            base=base,
+            generation=generation,
         )
         return compaction
 
@@ -163,6 +172,10 @@ class Compaction(Aggregate[CompactionState]):
     def fail(self, **failure: Any) -> None:
         self._trigger(events.CompactionFailed, **failure)
 
+    def delete(self) -> None:
+        """End the lineage, since its session is deleted."""
+        self._trigger(events.LineageDeleted)
+
     def _check_prepared(self, boundary: int) -> None:
         if boundary == 0 or boundary != self.state.prepared:
             raise StalePlanError(
@@ -200,5 +213,7 @@ class Compaction(Aggregate[CompactionState]):
                 )
             case events.PreparationDropped():
                 return state._replace(prepared=0, prepared_beneath=0)
+            case events.LineageDeleted():
+                return CompactionState(deleted=True)
             case _:
                 return state

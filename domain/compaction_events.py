@@ -37,6 +37,8 @@ class CompactionOpened(Event):
     key: str
     lineage: str
     base: LineageBase | None = None
+    generation: int = 0
+    """The generation of the session, as its opening has it."""
 
 
 class CompactionRequested(Event):
@@ -253,3 +255,7 @@ class CompactionReverted(Event):
     to: int | None
     effective_from: int
     previous: int | None = None
+
+
+class LineageDeleted(Event):
+    """The lineage's session was deleted, so nothing more is decided on it."""

@@ -14,6 +14,7 @@ from .blocks import ASSISTANT_KINDS, PROMPT_KINDS, AnyBlock, ToolCall, ToolResul
 from .errors import (
     DuplicateToolCallError,
     InvalidPositionError,
+    NotFoundError,
     OrphanToolResultError,
     SessionClosedError,
 )
@@ -24,9 +25,10 @@ from .token_estimate import estimate_block, estimate_text
 
 
 @lru_cache(maxsize=4_096)
-def derive_session_id(namespace: str, key: str) -> UUID:
-    """Return the id of a session's stream, derived from its name alone."""
-    return uuid5(NAMESPACE_URL, f"cutbank:session:{len(namespace)}:{namespace}:{key}")
+def derive_session_id(namespace: str, key: str, generation: int = 0) -> UUID:
+    """Return the id of a session's stream, derived from its name and generation alone."""
+    kind = f"session.{generation}" if generation else "session"
+    return uuid5(NAMESPACE_URL, f"cutbank:{kind}:{len(namespace)}:{namespace}:{key}")
 
 
 _NONE: Mapping[str, int] = MappingProxyType({})
@@ -57,6 +59,7 @@ class SessionState(NamedTuple):
     """When the agent will resume by itself, as ISO 8601 in UTC; empty if nothing is scheduled."""
     cleared: int = 0
     """The last position of the beginning that was retracted whole, which no view has to read."""
+    deleted: bool = False
 
 
 class Session(Aggregate[SessionState]):
@@ -72,10 +75,12 @@ class Session(Aggregate[SessionState]):
         source: str | None = None,
         title: str | None = None,
         project: str | None = None,
+        generation: int = 0,
     ) -> Self:
-        session = cls._make(namespace, key, 0, subject, clock)
+        session = cls._make(namespace, key, generation, 0, subject=subject, clock=clock)
         opened = {"parent": parent, "source": source, "title": title, "project": project}
-        session._trigger(events.SessionOpened, key=key, namespace=namespace, **opened)
+        name = {"key": key, "namespace": namespace, "generation": generation}
+        session._trigger(events.SessionOpened, **name, **opened)
         return session
 
     @classmethod
@@ -91,26 +96,33 @@ class Session(Aggregate[SessionState]):
         source: str | None = None,
         title: str | None = None,
         project: str | None = None,
+        generation: int = 0,
     ) -> Self:
         """Begin a session that shares its parent's history up to `fork.position`.
 
         `at` is the parent's state there. The fork's own positions begin one after it.
         """
-        session = cls._make(namespace, key, fork.position, subject, clock)
+        session = cls._make(namespace, key, generation, fork.position, subject=subject, clock=clock)
         session.state = at._replace(closed=False, wake="")
         reopened = dict(at.open_calls)
         opened = {"fork": fork, "source": source, "title": title, "project": project}
-        session._trigger(
-            events.SessionOpened, key=key, namespace=namespace, reopened=reopened, **opened
-        )
+        name = {"key": key, "namespace": namespace, "generation": generation}
+        session._trigger(events.SessionOpened, **name, reopened=reopened, **opened)
         return session
 
     @classmethod
     def _make(
-        cls, namespace: str, key: str, version: int, subject: str | None, clock: Clock
+        cls,
+        namespace: str,
+        key: str,
+        generation: int,
+        version: int,
+        *,
+        subject: str | None,
+        clock: Clock,
     ) -> Self:
         return cls(
-            derive_session_id(namespace, key),
+            derive_session_id(namespace, key, generation),
             version=version,
             state=SessionState(),
             subject=subject or f"{namespace}/{key}",
@@ -238,6 +250,16 @@ class Session(Aggregate[SessionState]):
     def close(self, reason: str | None = None) -> None:
         self._decide(events.SessionClosed, reason=reason)
 
+    def delete(self, by: str | None = None, reason: str | None = None) -> None:
+        """End the stream for good, whether it is closed or not."""
+        self._check_there()
+        self._trigger(events.SessionDeleted, by=by, reason=reason)
+
+    def erase(self, by: str | None = None, reason: str | None = None) -> None:
+        """Record that the content of the deleted session goes; nothing else may follow."""
+        assert self.state.deleted, "only a deleted session is erased"
+        self._trigger(events.SessionErased, by=by, reason=reason)
+
     # Rules
 
     def _decide(self, event_class: type[Event], **fields: Any) -> None:
@@ -248,7 +270,12 @@ class Session(Aggregate[SessionState]):
         self._check_change(positions)
         self._trigger(event_class, positions=positions, **fields)
 
+    def _check_there(self) -> None:
+        if self.state.deleted:
+            raise NotFoundError("the session was deleted: open it again to begin another one")
+
     def _check_open(self) -> None:
+        self._check_there()
         if self.state.closed:
             raise SessionClosedError("the session is closed: fork it to go on from here")
 
@@ -319,6 +346,8 @@ class Session(Aggregate[SessionState]):
                 return state._replace(wake=at.astimezone(UTC).isoformat() if at else "")
             case events.SessionClosed():
                 return state._replace(closed=True)
+            case events.SessionDeleted():
+                return SessionState(deleted=True)
             case _:
                 return state
 

@@ -26,6 +26,8 @@ class Fork(StoredValue):
     """The parent's lineage that continues in the fork: `recorded` for an imported branch."""
     lineage_version: int = 0
     """The version of the parent's lineage that was in effect at `position`."""
+    generation: int = 0
+    """The parent's generation, which tells it from later sessions of its name."""
 
 
 class SessionOpened(Event):
@@ -42,6 +44,8 @@ class SessionOpened(Event):
     """Where the agent worked: the path of a folder, or a name."""
     reopened: dict[str, int] = {}
     """Calls that are open at a fork's position: id to position."""
+    generation: int = 0
+    """How many sessions of this name were deleted before."""
 
 
 class SessionTitled(Event):
@@ -243,6 +247,20 @@ class RecordRemoved(Event):
 class SessionClosed(Event):
     """The session accepts no more events until it is opened again."""
 
+    reason: str | None = None
+
+
+class SessionDeleted(Event):
+    """The session ends for good, and its name is free: the next session of it is another one."""
+
+    by: str | None = None
+    reason: str | None = None
+
+
+class SessionErased(Event):
+    """All content of a deleted session is removed; this is the last event of its stream."""
+
+    by: str | None = None
     reason: str | None = None
 
 

@@ -358,6 +358,7 @@ def _tell(database: Path) -> list[dict[str, Any]]:
         look(fork)
         _recorded(store)
         look(store.session("imported"))
+        _gone(store, look)
         pruned = store.session("pruned")
         _first_turns(pruned)
         results = sorted(
@@ -523,6 +524,22 @@ def _recorded(store: SessionStore) -> None:
         segments=keeper.digests,
     )
     store.events.save(lineage, imports=[row], segments=segments)
+
+
+def _gone(store: SessionStore, look: Callable[[StoredSession], None]) -> None:
+    """Sessions that were deleted or erased, one that has such a name, and a fork of one."""
+    for key in ("deleted", "erased"):
+        session = store.session(key, title="a title")
+        session.append(Block.user("A question."), Block.assistant("An answer. " * 99), key="a key")
+        last = session.append(Block.user("Another question.")).last
+        session.compact(_CutAt(last), options=CompactionOptions(summarizers=[_Says("What was.")]))
+    fork = store.session("deleted").fork("of deleted")
+    store.delete("deleted", by="a person", reason="asked to")
+    store.erase("erased", by="a person", reason="asked to")
+    look(fork)
+    again = store.session("deleted")
+    again.append(Block.user("Another question."))
+    look(again)
 
 
 def _served(session: StoredSession) -> dict[str, Any]:

@@ -271,7 +271,7 @@ def test_every_page_is_linked_and_none_that_is_gone_is_named() -> None:
 
     assert linked - by_agents == pages
     assert in_code <= pages
-    assert len(pages) == 22
+    assert len(pages) == 23
 
 
 def commands(page: str) -> list[str]:

@@ -8,7 +8,7 @@ from uuid import UUID
 
 from eventsourcing.persistence import OperationalError
 
-from ...domain.compaction import MAIN_LINEAGE, derive_lineage_id
+from ...domain.compaction import MAIN_LINEAGE
 from ...domain.compaction_events import CompactBoundary
 from ...domain.errors import StorageError
 from ...domain.native_item import fill_item
@@ -27,8 +27,9 @@ from ..runtime.sessions.block_lookup import get_item
 from ..runtime.sessions.session_store import SessionStore
 from ..runtime.sessions.stored_session import StoredSession
 from ..storage.event_log.chain import StreamSegment
+from ..storage.event_log.erasure import TOMBSTONES
 from ..storage.event_log.event_store import EventStore
-from ..storage.event_log.log_tables import Stream
+from ..storage.event_log.log_tables import DeletedStream, Stream
 from ..storage.event_log.source_segments import list_digests, read_segments
 from ..storage.event_log.storage_errors import translate_storage_errors
 from ..storage.event_log.stream_check import check_stream, make_guard
@@ -71,8 +72,27 @@ def _check_catalog(store: EventStore) -> Iterator[Violation]:
     """Check that the database is intact, and that its catalog names every stream."""
     for complaint in store.recorder.find_problems():
         yield Violation("", "log", f"the database is damaged: {complaint}")
+    for stream in store.recorder.select_deleted():
+        yield from _check_deleted(store, stream)
     if unnamed := store.recorder.count_unnamed_streams():
         yield Violation("", "log", f"{unnamed} streams are in no catalog")
+
+
+def _check_deleted(store: EventStore, stream: DeletedStream) -> Iterator[Violation]:
+    """Check the stream of a deleted session: all of it, or the skeleton if it was erased."""
+    id, is_kept = stream.originator_id, stream.erased is None
+    opening = store.recorder.select_events(id, limit=1)
+    first = opening[0].originator_version if opening else 1
+    guard = make_guard(store, Stream(*stream[:5])) if is_kept else None
+    last = None
+    for last, _, problems in check_stream(store, id, first, None, guard, may_be_erased=not is_kept):
+        if stream.erased and not last.is_erased and last.topic not in TOMBSTONES:
+            problems.append("its content is there, although it was erased")
+        for problem in problems:
+            at = last.originator_version
+            yield Violation(stream.session, "log", problem, stream.lineage, at)
+    if not is_kept and (last is None or last.topic not in TOMBSTONES):
+        yield Violation(stream.session, "log", "nothing says why it was erased", stream.lineage)
 
 
 class _SessionVerifier:
@@ -165,7 +185,7 @@ class _SessionVerifier:
     def _check_lineage(self, lineage: str) -> None:
         chain = self.store.find_lineage_chain(*self.name, lineage)
         for segment in chain.segments[-1:]:
-            own_id = derive_lineage_id(*self.name, lineage)
+            own_id = self.store.find_lineage_id(*self.name, lineage)
             deque(self._check_stream(segment, own_id, lineage), maxlen=0)
         version = self.store.read_lineage_state(chain)[0]
         log = self.store.read(chain, Ranges.span(1, version)) if version else []

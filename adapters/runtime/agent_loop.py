@@ -8,7 +8,6 @@ from os import getpid
 from typing import Any, Unpack, cast
 from uuid import uuid4
 
-from ...domain.compaction import derive_lineage_id
 from ...domain.compaction_events import BoundaryActivated, CompactionRequested, Trigger
 from ...domain.context_limit import LimitSource
 from ...domain.errors import (
@@ -58,7 +57,7 @@ class AgentLoop:
         self.last: CompactionOutcome | None = None
         """The outcome of this loop's newest compaction, or why it did nothing."""
         self._compactor = log.compactor(options.lineage)
-        self._lineage_id = derive_lineage_id(log.namespace, log.key, options.lineage)
+        self._lineage_id = log.events.find_lineage_id(log.namespace, log.key, options.lineage)
         self._automatic = replace(request, trigger=Trigger.THRESHOLD)
         self._running: Cancellation | None = None
 

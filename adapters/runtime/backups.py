@@ -33,7 +33,7 @@ _NOT_FOR_NAMES = re.compile(r"[^A-Za-z0-9_.-]+")
 
 @dataclass(frozen=True, slots=True)
 class BackupStatus:
-    """What `idle --status` says of the backups, and a run reports."""
+    """What `idle --status` says of the backups, and a run of any chore reports."""
 
     last_run: datetime | None
     """When the newest backup was made, or tried just now."""
@@ -191,15 +191,6 @@ class Backups:
         unfinished.rename(target)
         _sync_folder(folder)
         return target
-
-
-def run_maintenance(store: SessionStore) -> list[BackupStatus]:
-    """Make a backup if one is due, and return its status.
-
-    The settings, section `maintenance`, say where backups go and how often one is due.
-    """
-    made = Backups(store).run_due(store.events.clock())
-    return [made] if made else []
 
 
 def find_own_files(names: Iterable[str], prefix: str, *, is_unfinished: bool = False) -> list[str]:

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Mapping
 from datetime import time as clock_time
+from datetime import timedelta
 from typing import Annotated, Any, Literal, Self
 from zoneinfo import ZoneInfo, available_timezones
 
@@ -13,7 +14,7 @@ from ...domain.idle_rules import IdleRules, QuietHours
 from ...domain.policies.catalog import ALIASES
 from ...domain.policies.policy import Policy
 from ...domain.policies.scored_pruning import ScoredPruning
-from ...domain.settings import section_setting
+from ...domain.settings import NO_VALUE, section_setting
 from .compaction_settings import (
     CompactionSettings,
     ContextSettings,
@@ -32,6 +33,7 @@ from .section import (
 )
 
 _TIME = r"(?:[01]\d|2[0-3]):[0-5]\d"
+_AGE = re.compile(r"([1-9]\d{0,5}) *(hour|day|week)s?")
 _HOURS = re.compile(rf"({_TIME})-({_TIME})(?: +(\S+))?")
 
 EventKinds = Annotated[
@@ -172,6 +174,46 @@ class MaintenanceSettings(FileSection):
     backup_keep: int = section_setting(7, "how many are kept, the newest", unit="backups", least=1)
 
 
+class RetentionSettings(FileSection):
+    """How long sessions are kept before they are erased."""
+
+    keep: str | None = section_setting(
+        None, "after the newest event of a session: 180 days, 26 weeks, 12 hours; none is for ever"
+    )
+    namespaces: Mapping[str, str] = section_setting({}, "the same for single namespaces, by name")
+
+    @field_validator("keep")
+    @classmethod
+    def _check_age(cls, age: str | None) -> str | None:
+        _parse_age(age)
+        return age
+
+    @field_validator("namespaces")
+    @classmethod
+    def _check_ages(cls, ages: Mapping[str, str]) -> Mapping[str, str]:
+        for age in ages.values():
+            _parse_age(age)
+        return ages
+
+    @property
+    def keeps_all(self) -> bool:
+        return _parse_age(self.keep) is None and not any(map(_parse_age, self.namespaces.values()))
+
+    def find_age(self, namespace: str) -> timedelta | None:
+        """Return how long the sessions of a namespace are kept; None for ever."""
+        return _parse_age(self.namespaces.get(namespace, self.keep))
+
+
+def _parse_age(text: str | None) -> timedelta | None:
+    """Return the time that `180 days` says; None for `none`. Raises ValueError."""
+    if text is None or text == NO_VALUE:
+        return None
+    found = _AGE.fullmatch(text.strip())
+    if not found:
+        raise ValueError(f"is {show_value(text)}; write it as 180 days, 26 weeks or 12 hours")
+    return timedelta(**{f"{found[2]}s": int(found[1])})
+
+
 class Settings(FileSection):
     compaction: CompactionSettings = CompactionSettings()
     context: ContextSettings | None = section_setting(
@@ -186,6 +228,7 @@ class Settings(FileSection):
     hooks: HookSettings = HookSettings()
     idle: IdleSettings = IdleSettings()
     maintenance: MaintenanceSettings = MaintenanceSettings()
+    retention: RetentionSettings = RetentionSettings()
 
     _origins: Mapping[SettingPath, SettingOrigin] = PrivateAttr(default_factory=dict)
 

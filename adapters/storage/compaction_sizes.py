@@ -61,7 +61,7 @@ def _measure(
     if switch is None:  # it was never served
         return PromptSizeChange(boundary.pre_tokens, boundary.post_tokens, SizeBasis.ESTIMATED)
     opened = store.read_lineage_opening(boundary.originator_id)
-    reader = ViewReader(store, opened.namespace, opened.key, opened.lineage)
+    reader = ViewReader(store, opened.namespace, opened.key, opened.lineage, opened.generation)
     before = next(_read_prompts(reader, switch, later=False), None)
     after = next(_read_prompts(reader, switch, later=True), None)
     if before is not None and after is not None:
@@ -102,7 +102,9 @@ def _read_prompts(reader: ViewReader, switch: BoundarySwitch, *, later: bool) ->
 def _is_on_lineage(reader: ViewReader, call: ModelCalled) -> bool:
     """Return whether a call saw a view of the lineage; `main` continues the recorded one."""
     if (reader.lineage, call.lineage) == (RECORDED_LINEAGE, MAIN_LINEAGE):
-        chain = reader.store.find_lineage_chain(reader.namespace, reader.key, RECORDED_LINEAGE)
+        chain = reader.store.find_lineage_chain(
+            reader.namespace, reader.key, RECORDED_LINEAGE, reader.generation
+        )
         return call.lineage_version <= reader.store.read_lineage_state(chain)[0]
     return call.lineage == reader.lineage or (reader.lineage, call.lineage) == (
         MAIN_LINEAGE,

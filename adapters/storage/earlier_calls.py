@@ -38,6 +38,7 @@ def read_earlier_calls(
     key: str,
     position: int,
     *,
+    generation: int | None = None,
     known: Mapping[int, RecordedEvent] = MappingProxyType({}),
     served: CompactBoundary | None = None,
 ) -> EarlierUsage | None:
@@ -47,13 +48,13 @@ def read_earlier_calls(
     Takes a few lookups, whatever the history's length: sizes are differences of the running totals
     stored with events. Events in `known` are not read again.
     """
-    chain = store.find_session_chain(namespace, key)
+    chain = store.find_session_chain(namespace, key, generation)
     call = _find_newest_call(store, chain, position, known)
     if served and served.calibration and (call is None or call.position <= served.after):
         return _restore_calibration(store, chain, served.after, served.calibration)
     if call is None or not call.context or call.context < 0:
         return None
-    lineage = store.find_lineage_chain(namespace, key, call.lineage)
+    lineage = store.find_lineage_chain(namespace, key, call.lineage, generation)
     active = (
         store.read_lineage_state(lineage, call.lineage_version)[1].active if lineage.segments else 0
     )

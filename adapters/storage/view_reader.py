@@ -31,11 +31,22 @@ class ViewReader:
     only the missing ones.
     """
 
-    def __init__(self, store: EventStore, namespace: str, key: str, lineage: str) -> None:
+    def __init__(
+        self,
+        store: EventStore,
+        namespace: str,
+        key: str,
+        lineage: str,
+        generation: int | None = None,
+    ) -> None:
+        """`generation` is that of a deleted session, whose forks still have its beginning."""
         self.store = store
         self.namespace = namespace
         self.key = key
         self.lineage = lineage
+        if generation is None:
+            generation = store.find_generation(namespace, key)
+        self.generation = generation
         self._process = os.getpid()
         self._advancing = RLock()
         self._newest: _Fold | None = None
@@ -59,12 +70,14 @@ class ViewReader:
     @cached_property
     def chain(self) -> Chain:
         """The streams of the session's positions."""
-        return self.store.find_session_chain(self.namespace, self.key)
+        return self.store.find_session_chain(self.namespace, self.key, self.generation)
 
     @property
     def lineage_chain(self) -> Chain:
         """The streams of the lineage's versions, which its first event of its own changes."""
-        return self.store.find_lineage_chain(self.namespace, self.key, self.lineage)
+        return self.store.find_lineage_chain(
+            self.namespace, self.key, self.lineage, self.generation
+        )
 
     def read_view(self, at: int | None = None, lineage_version: int | None = None) -> HistoryView:
         """Return the view at a position and lineage version; the newest if they are None."""
@@ -305,6 +318,7 @@ class ViewReader:
             self.namespace,
             self.key,
             in_effect.effective_from,
+            generation=self.generation,
             known=self._log,
             served=self.read_boundary(in_effect.active)[0] if in_effect.active else None,
         )

@@ -23,7 +23,7 @@ pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="kills processes
 
 GOLDEN = Path(__file__).parent / "golden"
 APPENDS = ["append", "turn", "batch", "import", "boundary", "activate", "extend"]
-OPERATIONS = ["open", *APPENDS, "projection", "migrate", "close"]
+OPERATIONS = ["open", *APPENDS, "projection", "migrate", "erase", "close"]
 MOST = 22
 """Kills for an operation that has more steps."""
 NAMED = {
@@ -44,6 +44,12 @@ NAMED = {
     "migration: before it begins": ("migrate", r"^BEGIN"),
     "migration: the new table is full": ("migrate", r"^DROP TABLE"),
     "migration: before COMMIT": ("migrate", r"^COMMIT"),
+    "erasure: before it is recorded": ("erase", r"^DELETE FROM streams"),
+    "erasure: recorded, and not begun": ("erase", r"^UPDATE stored_events"),
+    "erasure: before COMMIT": ("erase", r"^UPDATE deleted_streams SET segments"),
+    "erasure: the pages still hold it": ("erase", r"^VACUUM"),
+    "erasure: the log still holds it": ("erase", r"wal_checkpoint"),
+    "erasure: done, and not said to be": ("erase", r"^UPDATE deleted_streams SET erased"),
     "use: before the log is begun": ("turn", r"journal_mode = WAL"),
     "use: the log is begun": ("turn", r"^PRAGMA schema_version"),
 }
@@ -103,6 +109,9 @@ class Ground:
             acknowledged.take(ended)
             with cutbank.open(path) as store:
                 self.check(store, what, acknowledged, ended.told("note"))
+        if what == "erase":
+            for file in self.folder.glob("log*"):
+                assert b"planted" not in file.read_bytes(), file
         assert not list(self.folder.glob("log.db-wal"))
         return ended.was_killed
 
@@ -161,6 +170,8 @@ class Ground:
                 assert store.read_models.rebuild_reason is None
                 assert rows_of(store.read_models) == rows_of(whole)
                 whole.close()
+            case "erase":
+                _check_erased(store)
             case "import":
                 (completed,), (repeated,) = (import_path(store, self.transcript) for _ in range(2))
                 assert (completed.complete, repeated.added) == (True, 0)
@@ -181,6 +192,19 @@ class Ground:
             assert verify(store).violations == []
 
 
+def _check_erased(store: cutbank.SessionStore) -> None:
+    """Either nothing was done, or all of it is by now."""
+    if "gone" in [session.key for session in store.sessions()]:
+        assert len(store.search("planted", limit=99)) == 31
+        store.erase("gone")
+    recorder = store.events.recorder
+    assert not recorder.has_unfinished_erasure()
+    assert store.search("planted") == []
+    for stream in recorder.select_deleted():
+        rows = recorder.select_events(stream.originator_id)
+        assert not [row for row in rows if b"planted" in row.state]
+
+
 @pytest.fixture(scope="module")
 def ground(tmp_path_factory: pytest.TempPathFactory, run: Processes) -> Ground:
     return Ground(tmp_path_factory.mktemp("ground"), run)
@@ -199,6 +223,23 @@ def test_a_kill_at_the_one_statement_of_an_append_to_a_server_loses_nothing(
     tmp_path: Path, run: Processes, postgres_database: str, what: str, pattern: str
 ) -> None:
     assert Ground(tmp_path, run, postgres_database).kill(what, pattern, 1)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        "^DELETE FROM streams",
+        "^UPDATE stored_events",
+        "^DELETE FROM bodies",
+        "^VACUUM",
+        "SET erased",
+    ],
+)
+def test_a_kill_during_an_erasure_on_a_server_is_made_up_for(
+    tmp_path: Path, run: Processes, postgres_database: str, pattern: str
+) -> None:
+    assert Ground(tmp_path, run, postgres_database).kill("erase", pattern, 1)
 
 
 @pytest.mark.slow

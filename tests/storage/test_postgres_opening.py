@@ -177,7 +177,14 @@ def test_processes_that_start_together_make_or_migrate_a_schema_once(
         cutbank.open(database).close()
         with connected_to(database) as connection:
             connection.execute("ALTER TABLE imports DROP COLUMN stamp, DROP COLUMN segments")
-            connection.execute("DROP TABLE source_segments, records")
+            connection.execute("DROP TABLE source_segments, records, deleted_streams CASCADE")
+            connection.execute("ALTER TABLE streams DROP COLUMN generation, DROP COLUMN parent")
+            connection.execute("DROP FUNCTION refuse_unless_erased, refuse_deleted CASCADE")
+            connection.execute("DROP TRIGGER stored_events_are_kept ON stored_events")
+            connection.execute(
+                "CREATE TRIGGER stored_events_are_immutable BEFORE UPDATE OR DELETE OR TRUNCATE"
+                " ON stored_events FOR EACH STATEMENT EXECUTE FUNCTION refuse_change()"
+            )
             connection.execute("UPDATE cutbank_format SET version = 1")
 
     ended = run.run_together(8, "joins", database, "NUMBER")

@@ -11,13 +11,13 @@ class Clock:
         self.now += timedelta(seconds=1)
         return self.now
 
+    def advance(self, **duration: float) -> datetime:
+        self.now += timedelta(**duration)
+        return self.now
+
 
 class StillClock(Clock):
     """A clock that moves only when a test moves it."""
 
     def __call__(self) -> datetime:
-        return self.now
-
-    def advance(self, **duration: float) -> datetime:
-        self.now += timedelta(**duration)
         return self.now

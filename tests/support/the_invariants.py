@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
+from uuid import UUID
 
 import pytest
 from databases import asked, memory_folder, new_schema
@@ -408,6 +409,40 @@ class TheInvariants(RuleBasedStateMachine):
                 self.models[name] = model
                 assert model.session.view() == view
                 assert model.session.position == view.coordinate.position
+
+    @rule(key=sessions, words=WORDS)
+    def the_session_is_deleted(self, key: str, words: str) -> None:
+        """Its name begins again; forks keep what they share."""
+        others = {name: one.session.view() for name, one in self.models.items() if name != key}
+        self.store.delete(key, by="the test")
+        assert key not in [session.key for session in self.store.sessions()]
+        with pytest.raises(NotFoundError):
+            self.models[key].session.view()
+        self._begin_again(key, words)
+        for name, view in others.items():
+            assert self.models[name].session.view() == view
+
+    @rule(key=sessions, words=WORDS)
+    def the_session_is_erased(self, key: str, words: str) -> None:
+        """Invariant 1: it alone changes stored events, and takes nothing but their content."""
+        before = asked(self.store, LOG)
+        report = self.store.erase(key, forks=True, by="the test")
+        after = asked(self.store, LOG)
+        gone = {one.originator_id for one in self.store.events.recorder.select_deleted()}
+        for old, new in zip(before, after, strict=False):
+            assert old[:-1] == new[:-1]
+            stream = UUID(bytes=old[1]) if isinstance(old[1], bytes) else old[1]
+            assert old[-1] == new[-1] or stream in gone
+        self.rows = after
+        assert verify(self.store).violations == []
+        for _, name in report.sessions:
+            self._begin_again(name, words)
+
+    def _begin_again(self, key: str, words: str) -> None:
+        session = self.store.session(key)
+        self.models[key] = Model(session)
+        self._append(key, Block.user(words))
+        assert [entry.block.text for entry in session.view().entries] == [words]
 
     @rule()
     def the_store_is_reopened(self) -> None:

@@ -137,6 +137,8 @@ def steps(what: str, address: str, number: int, *words: str) -> None:
                 append_turn(session, more)
         if what == "close":
             append_turn(session, number)
+        if what == "erase":
+            plant(store)
         kill_steps.begin()
         match what:
             case "append":
@@ -163,11 +165,24 @@ def steps(what: str, address: str, number: int, *words: str) -> None:
                 say("projected", store.read_models.position)
             case "backup":
                 make_backup(store, Path(words[1]))
+            case "erase":
+                store.erase("gone", by="a victim")
+                say("erased", number)
             case "import":
                 list(import_path(store, Path(words[0])))
                 say("imported", number)
             case _:
                 pass
+
+
+def plant(store: cutbank.SessionStore) -> None:
+    """Say a word in a session of its own, and index it."""
+    session = store.session("gone", title="planted")
+    for number in range(30):
+        session.append(Block.user(f"planted {number}"), key=f"planted {number}")
+    session.append(Block.user("planted, and large " * 1_000))
+    session.records.put("planted", {"planted": "state"})
+    assert len(store.search("planted", limit=99)) == 31
 
 
 def make_backup(store: cutbank.SessionStore, folder: Path) -> None:

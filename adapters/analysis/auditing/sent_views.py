@@ -28,7 +28,7 @@ _RESTARTS = (SystemPromptSet, ToolsSet, RequestSettingsSet, BlocksRetracted)
 """Events after which a fingerprint has to be computed again."""
 
 
-Owner = tuple[str, str]
+Owner = tuple[str, str, int]
 """The namespace and key of a session."""
 
 
@@ -37,7 +37,7 @@ class SentViews:
 
     def __init__(self, store: EventStore, namespace: str, key: str) -> None:
         self.store = store
-        self._own = (namespace, key)
+        self._own = (namespace, key, store.find_generation(namespace, key))
         self._views: dict[tuple[Owner, str], _GrowingView] = {}
 
     @cached_property
@@ -48,7 +48,7 @@ class SentViews:
         while at is not None:
             found[derive_session_id(*at)] = at
             fork = self.store.read_opening(*at).fork
-            at = (fork.namespace, fork.key) if fork else None
+            at = (fork.namespace, fork.key, fork.generation) if fork else None
         return found
 
     def describe(self, call: RecordedCall) -> AuditedCall:
@@ -84,8 +84,11 @@ class _GrowingView:
     """The view of one lineage, advanced from call to call; all that it reads is checked."""
 
     def __init__(self, store: EventStore, owner: Owner, lineage: str) -> None:
+        namespace, key, generation = owner
         self.checked = _CheckedReads(store)
-        self.reader = ViewReader(cast(EventStore, self.checked), *owner, lineage)
+        self.reader = ViewReader(
+            cast(EventStore, self.checked), namespace, key, lineage, generation
+        )
         self.chain = store.find_session_chain(*owner)
         self.history = HistoryFold()
         self._begins: tuple[int, int, int] | None = None

@@ -23,7 +23,12 @@ from ...runtime.compaction import from_settings
 from ...runtime.compaction.background import Cancellation
 from ...runtime.compaction.summary_chain import SummaryChain
 from ...settings.policy_catalog import get_policy
-from ...storage.sqlite.checked_cache import CheckedCache, find_cache_file, make_cache_key
+from ...storage.sqlite.checked_cache import (
+    SUMMARY_CACHE_FILE,
+    CheckedCache,
+    find_cache_file,
+    make_cache_key,
+)
 
 if TYPE_CHECKING:
     from ...settings.settings import Settings
@@ -37,7 +42,7 @@ _DRAFT = TypeAdapter(Draft)
 
 def open_summary_cache(path: Path | None) -> SummaryCache:
     """Open the cache in that file, or in the user's cache folder. Raises CacheFileError."""
-    return CheckedCache(path or find_cache_file("summaries.db"), _DRAFT, _REMEDY)
+    return CheckedCache(path or find_cache_file(SUMMARY_CACHE_FILE), _DRAFT, _REMEDY)
 
 
 @dataclass

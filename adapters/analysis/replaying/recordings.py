@@ -9,7 +9,6 @@ from ....domain.compaction import (
     MAIN_LINEAGE,
     RECORDED_LINEAGE,
     check_lineage_syntax,
-    derive_lineage_id,
 )
 from ....domain.errors import ConflictError, InvalidSettingError
 from ....domain.event import Event
@@ -116,7 +115,7 @@ def store_decisions(session: StoredSession, lineage: str, decisions: Sequence[Ev
     """
     events = session.log.events
     try:
-        with events.lock_streams(derive_lineage_id(session.namespace, session.key, lineage)):
+        with events.lock_streams(events.find_lineage_id(session.namespace, session.key, lineage)):
             events.save(*decisions)
     except IntegrityError:
         raise _make_conflict(session, lineage) from None

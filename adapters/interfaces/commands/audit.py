@@ -68,7 +68,16 @@ _VALUE_CHARACTERS = 60
 """Characters of a value of an event; the JSON has all of it."""
 _ENVELOPE_FIELDS = {"originator_id", "originator_version", "timestamp", "subject", "key_id"}
 _NOT_SHOWN = _ENVELOPE_FIELDS | {
-    *("key", "namespace", "request_id", "lease_s", "activate", "previous", "calibration"),
+    *(
+        "key",
+        "namespace",
+        "generation",
+        "request_id",
+        "lease_s",
+        "activate",
+        "previous",
+        "calibration",
+    ),
     *("pre_tokens", "post_tokens", "sections", "digest", "cites"),
 }
 
@@ -242,7 +251,9 @@ def _describe_event(event: Event, audit: Audit) -> str:
 def _format_value(value: object) -> str:
     if isinstance(value, tuple):
         return str(len(value)) if value else ""
-    return format_value(value.model_dump() if isinstance(value, StoredValue) else value)
+    if isinstance(value, StoredValue):
+        value = value.model_dump(exclude={"generation"})
+    return format_value(value)
 
 
 _NUMBER = re.compile(r"[0-9]{1,15}")

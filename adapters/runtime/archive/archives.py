@@ -126,7 +126,8 @@ def import_database(
         said = " ".join(str(error).split()) or type(error).__name__
         report.errors.append(said if said.startswith(str(path)) else f"{path}: {said[:300]}")
     else:
-        report.sessions = [one.name[1] for family in families for one in family]
+        restored = (one for family in families for one in family if not one.is_deleted)
+        report.sessions = [one.name[1] for one in restored]
         try:
             for family in families:
                 stored = copying.copy(family)
@@ -147,8 +148,8 @@ def _check_log(
         raise ImportFileError(f"it is damaged: {problem}")
     families = find_families(copying.source)
     sessions = [one for family in families for one in family]
-    names = Counter((copying.namespace or one.name[0], one.name[1]) for one in sessions)
-    for (_, key), count in names.items():
+    names = Counter((copying.namespace or one.name[0], *one.name[1:]) for one in sessions)
+    for (_, key, _), count in names.items():
         if count > 1:
             raise ImportFileError(f"it holds {count} sessions {key!r} for one namespace")
     total = sum(last - first + 1 for one in sessions for _, first, last in one.streams)

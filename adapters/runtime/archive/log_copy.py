@@ -22,6 +22,7 @@ from ...storage.event_log.event_store import EventStore
 from ...storage.event_log.log_tables import (
     AppendKey,
     Batch,
+    DeletedStream,
     ImportRow,
     RecordRow,
     Segment,
@@ -31,7 +32,7 @@ from ...storage.event_log.log_tables import (
 )
 from ...storage.event_log.source_segments import list_digests
 from ...storage.event_log.stream_check import check_stream, make_guard, read_rows
-from .extents import SessionExtent, SessionName, StreamExtent
+from .extents import SessionExtent, SessionGeneration, StreamExtent
 
 _BATCH_ROWS = 500
 _BATCH_BYTES = 4_000_000
@@ -59,21 +60,21 @@ class LogCopy:
 
         Raises ImportFileError for what cutbank would not have written.
         """
-        name, _, fork, streams = session
+        name, _, _, fork, streams = session
         where = f"session {name[1]!r}"
         if fork:
-            parent = derive_session_id(fork.namespace, fork.key)
+            parent = derive_session_id(fork.namespace, fork.key, fork.generation)
             if self._lasts.get(parent, 0) < fork.position:
                 raise ImportFileError(f"{where}: #{fork.position} of its parent is missing")
         for stream, first, last in streams:
-            id, *_, lineage = stream
+            id, lineage = stream.originator_id, stream.lineage
             opened = self.source.read_lineage_opening(id) if lineage is not None else None
             base = opened.base if opened else None
             before = base.version if base else fork.position if fork and lineage is None else 0
             said = self.source.read_opening(*name) if opened is None else opened
             if (
                 id != _derive_id(*name, lineage)
-                or (said.namespace, said.key) != name
+                or (said.namespace, said.key, said.generation) != name
                 or (opened and opened.lineage != lineage)
                 or (base and self._lasts.get(base.originator_id, 0) < base.version)
                 or first != before + 1
@@ -116,6 +117,9 @@ class LogCopy:
                         "cannot be equal: restore the file into another database"
                     )
         name = (self.namespace or session.name[0], session.name[1])
+        gone = {one.originator_id for one in self.target.recorder.select_deleted(*name)}
+        if gone & ids and session.is_whole:
+            raise _make_refusal(session, "was deleted there")
         there_too = {one.originator_id for one in self.target.recorder.select_streams(*name)}
         if longer_here and (longer_there or not there_too <= ids):
             raise _make_refusal(session, "it went on both there and in the file")
@@ -158,8 +162,10 @@ class LogCopy:
         for extent in session.streams:
             stream = self._rename_stream(extent.stream)
             head = self._read_head(stream.originator_id)
-            if not head:
-                batch.streams.append(stream)
+            if not head and session.is_deleted:
+                batch.deleted.append(DeletedStream(*stream[:5]))
+            elif not head:
+                batch.streams.append(self._check_parent(stream, session))
             if extent.last > head:
                 missing.append(extent._replace(first=max(extent.first, head + 1)))
             batch.keys += (
@@ -170,6 +176,17 @@ class LogCopy:
         if missing and session.is_whole:
             batch.imports += self._read_imports(session.name)
         return batch, missing
+
+    def _check_parent(self, stream: Stream, session: SessionExtent) -> Stream:
+        """Return the stream without its parent if a fork's was deleted, here or there."""
+        fork = session.fork
+        if not fork or stream.lineage is not None or stream.parent is None:
+            return stream
+        names = ((self.source, fork.namespace), (self.target, stream.namespace))
+        is_deleted = any(
+            log.recorder.select_generation(name, fork.key) > fork.generation for log, name in names
+        )
+        return stream._replace(parent=None) if is_deleted else stream
 
     def _make_batches(
         self, found: Sequence[tuple[Batch, list[StreamExtent]]], stored: Counter[str]
@@ -210,8 +227,8 @@ class LogCopy:
         for address in self.source.mapper.list_references(row):
             yield StoredContent(address, self.source.recorder.select_body(row.subject, address))
 
-    def _read_imports(self, name: SessionName) -> Iterator[ImportRow]:
-        for row in self.source.recorder.select_imports(*name):
+    def _read_imports(self, name: SessionGeneration) -> Iterator[ImportRow]:
+        for row in self.source.recorder.select_imports(*name[:2]):
             moved = row._replace(namespace=self.namespace or row.namespace, stamp=None)
             # On this machine, a source of that name may be a different one.
             known = self.target.recorder.select_import(moved.namespace, row.source)
@@ -247,8 +264,13 @@ class LogCopy:
     def _rename_stream(self, stream: Stream) -> Stream:
         if self.namespace is None:
             return stream
-        id = _derive_id(self.namespace, stream.session, stream.lineage)
-        return Stream(id, self.namespace, *stream[2:])
+        name = (self.namespace, stream.session, stream.generation)
+        parent = stream.parent and _derive_id(*name, None)
+        if parent and stream.lineage is None:
+            fork = self.source.read_opening(*_get_name(stream)).fork
+            parent = _derive_id(self.namespace, fork.key, fork.generation, None) if fork else None
+        id = _derive_id(*name, stream.lineage)
+        return stream._replace(originator_id=id, namespace=self.namespace, parent=parent)
 
     def _rename_subject(self, subject: str, stream: Stream) -> str:
         own = f"{stream.namespace}/"
@@ -271,16 +293,21 @@ class LogCopy:
                 named["namespace"] = self.namespace
         if base := tree.get("base"):
             opened = self.source.read_lineage_opening(UUID(base["originator_id"]))
-            base["originator_id"] = str(_derive_id(self.namespace, opened.key, opened.lineage))
+            name = (self.namespace, opened.key, opened.generation)
+            base["originator_id"] = str(_derive_id(*name, opened.lineage))
         plaintext = dump_json(tree)
         digest = compute_keyed_hash(plaintext, self._get_secret(row.subject), len(row.digest))
         return moved._replace(state=plaintext, digest=digest)
 
 
-def _derive_id(namespace: str, key: str, lineage: str | None) -> UUID:
+def _derive_id(namespace: str, key: str, generation: int, lineage: str | None) -> UUID:
     if lineage is None:
-        return derive_session_id(namespace, key)
-    return derive_lineage_id(namespace, key, lineage)
+        return derive_session_id(namespace, key, generation)
+    return derive_lineage_id(namespace, key, lineage, generation)
+
+
+def _get_name(stream: Stream) -> SessionGeneration:
+    return stream.namespace, stream.session, stream.generation
 
 
 def _describe(stream: Stream) -> str:

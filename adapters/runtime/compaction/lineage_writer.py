@@ -10,7 +10,7 @@ from eventsourcing.persistence import IntegrityError
 
 from ....domain.compaction import Compaction, CompactionState, derive_lineage_id
 from ....domain.compaction_events import CompactionRequested, Trigger
-from ....domain.errors import LeaseHeldError, StalePlanError
+from ....domain.errors import LeaseHeldError, NotFoundError, StalePlanError
 from ....projections.planned_compaction import (
     PlannedCompaction,
     make_boundary_fields,
@@ -34,7 +34,9 @@ class LineageWriter:
     def __init__(self, reader: ViewReader) -> None:
         self.store = reader.store
         self.reader = reader
-        self._id = derive_lineage_id(reader.namespace, reader.key, reader.lineage)
+        self._id = derive_lineage_id(
+            reader.namespace, reader.key, reader.lineage, reader.generation
+        )
 
     def read_state(self) -> CompactionState:
         return self.store.read_lineage_state(self.reader.lineage_chain)[1]
@@ -234,7 +236,12 @@ class LineageWriter:
         # Another process may have written to the lineage: decide on what is stored.
         self.store.refresh(self._id)
         reader = self.reader
-        return self.store.open_compaction(reader.namespace, reader.key, reader.lineage)
+        lineage = self.store.open_compaction(reader.namespace, reader.key, reader.lineage)
+        if lineage.state.deleted:  # by another process
+            self.store.forget_streams(lineage.id)
+        if lineage.state.deleted or lineage.id != self._id:
+            raise NotFoundError(f"session {reader.key!r} was deleted while it was compacted")
+        return lineage
 
 
 def _reject(

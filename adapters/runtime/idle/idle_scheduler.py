@@ -12,6 +12,7 @@ from apscheduler.triggers.interval import IntervalTrigger
 from ....domain.errors import InvalidSettingError
 from ....domain.idle_rules import IdleRules
 from ..backups import Backups
+from ..retention import Retention
 from ..sessions.session_store import SessionStore
 from .idle_worker import MAX_LOOK_INTERVAL, IdleWorker
 from .notices import NoticeKind, NoticeListener
@@ -35,7 +36,12 @@ class IdleScheduler:
         listeners: Sequence[NoticeListener] = (),
     ) -> None:
         self.worker = IdleWorker(
-            store, rules, name=name, listeners=listeners, backups=Backups(store)
+            store,
+            rules,
+            name=name,
+            listeners=listeners,
+            backups=Backups(store),
+            retention=Retention(store),
         )
         self.worker.on_free = self.look_now
         self.on_look: Callable[[], None] = lambda: None

@@ -17,6 +17,7 @@ from ....domain.idle_rules import IdleRules
 from ...storage.event_log.event_store import get_utc_now
 from ...storage.event_log.storage_errors import translate_storage_errors
 from ..backups import Backups
+from ..retention import Retention
 from ..sessions.session_store import SessionStore
 from ..sessions.store_context import ServerClock
 from ..telemetry.activation import record_notice
@@ -58,11 +59,14 @@ class IdleWorker:
         name: str | None = None,
         listeners: Sequence[NoticeListener] = (),
         backups: Backups | None = None,
+        retention: Retention | None = None,
     ) -> None:
         self.store = store
         self.rules = rules or store.settings.idle.make_rules()
         self.backups = backups
         """What to make while no session is due."""
+        self.retention = retention
+        """What to erase then."""
         self.name = name or f"{socket.gethostname()}:{os.getpid()}"
         self.listeners = [record_notice, *listeners]
         self.on_free: Callable[[], None] = lambda: None
@@ -85,12 +89,12 @@ class IdleWorker:
         limit = store.settings.compaction.limit or 0
         self.due = DueSessionIndex(store.read_models, self.rules, limit)
         self.begun = 0
-        """The number of attempts and backups that this worker has begun."""
+        """The number of attempts and chores that this worker has begun."""
         self.is_finished = False
         """Whether the newest look found nothing running and began nothing."""
         self._running: dict[int, IdleAttempt] = {}
         self._works: set[Future[None]] = set()
-        """What the pool has not ended yet: attempts, and the newest backup."""
+        """What the pool has not ended yet: attempts, and the newest chore."""
         self._aside: dict[DueSession, datetime] = {}
         """Sessions that could not be compacted, with the time until which they are left alone."""
         self._changing = RLock()
@@ -220,8 +224,8 @@ class IdleWorker:
             self._begin_attempt(due, now)
         count = len(self.running_attempts)
         self.notify(NoticeKind.LOOKED, due=len(all_due), running=count, next_at=next_at)
-        backup_at = None if count else self._begin_backup(now)
-        return min(filter(None, (latest, next_at, backup_at)))
+        chore_at = None if count else self._begin_chore(now)
+        return min(filter(None, (latest, next_at, chore_at)))
 
     def _find_delay(self, now: datetime, due: int) -> datetime | None:
         """Return until when due work has to wait; None if it may begin."""
@@ -248,21 +252,24 @@ class IdleWorker:
         if before is not None:
             self.notify(NoticeKind.DATABASE_BACK)
 
-    def _begin_backup(self, now: datetime) -> datetime | None:
-        """Begin a due backup outside quiet hours; return when the next one is due."""
-        backups = self.backups
-        if backups is None or self.rules.find_resume_time(now):
+    def _begin_chore(self, now: datetime) -> datetime | None:
+        """Begin a due chore outside quiet hours; return when the next one is due."""
+        if self.rules.find_resume_time(now):
             return None
-        due_at = backups.find_next_time()
-        if due_at is None or due_at > now:
-            return due_at
-        if not self._is_busy:
-            self._submit(partial(self._run_backup, backups, now))
-        return None
+        next_times: list[datetime] = []
+        chores: list[Backups | Retention | None] = [self.backups, self.retention]
+        for chore in chores:
+            due_at = chore.find_next_time() if chore else None
+            if chore and due_at is not None and due_at <= now:
+                if not self._is_busy:
+                    self._submit(partial(self._run_chore, chore, now))
+                return None
+            next_times += [due_at] if due_at else []
+        return min(next_times, default=None)
 
-    def _run_backup(self, backups: Backups, now: datetime) -> None:
+    def _run_chore(self, chore: Backups | Retention, now: datetime) -> None:
         try:
-            made = backups.run_due(now)
+            made = chore.run_due(now)
         except StorageError as error:
             self._handle_database_away(error)
             return

@@ -4,12 +4,13 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
+from uuid import UUID
 
 from pydantic import ValidationError
 
 from ....domain.blocks import ASSISTANT_KINDS, AnyBlock, Block, Origin, ToolCall, ToolResult
 from ....domain.compaction import RECORDED_LINEAGE
-from ....domain.errors import DuplicateToolCallError, OrphanToolResultError
+from ....domain.errors import DuplicateToolCallError, NotFoundError, OrphanToolResultError
 from ....domain.ranges import Ranges
 from ....domain.session import Session
 from ....domain.session_events import BlocksRetracted, ToolCallAbandoned, ToolCalled
@@ -40,6 +41,8 @@ class ImportTarget:
     begin: SessionStart
     title: str | None = None
     session: StoredSession | None = None
+    session_id: UUID | None = None
+    """The stream of the session when it was opened, to see whether it was deleted since."""
     positions: dict[str, tuple[int, int]] = field(default_factory=dict)
     """The positions of each entry's first and last block, by source id."""
     stored_keys: dict[str, int] | None = None
@@ -92,7 +95,8 @@ class _SessionBatch:
         self.key = target.begin.key
         self.events = batch.store.events
         session = self.events.load_session(batch.namespace, self.key)
-        assert session is not None, "the session was opened before its batch"
+        if session is None or target.session_id not in {None, session.id}:
+            raise NotFoundError(f"session {self.key!r} was deleted while it was read")
         self.session = session
         self.taken: dict[str, int] = {}
         """The position of each step, by its key."""

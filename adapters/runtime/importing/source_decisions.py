@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ....domain.blocks import ToolResult
-from ....domain.compaction import RECORDED_LINEAGE, UNSHOWN_SUMMARIZER, derive_lineage_id
+from ....domain.compaction import RECORDED_LINEAGE, UNSHOWN_SUMMARIZER
 from ....domain.compaction_events import Repair, Replacement
 from ....domain.ranges import Ranges
 from ....domain.token_estimate import estimate_text
@@ -31,7 +31,7 @@ def record_shortening(
     Does nothing if no such block is in the view.
     """
     events, namespace, key = session.log.events, session.namespace, session.key
-    with events.lock_streams(derive_lineage_id(namespace, key, RECORDED_LINEAGE)):
+    with events.lock_streams(events.find_lineage_id(namespace, key, RECORDED_LINEAGE)):
         reader = ViewReader(events, namespace, key, RECORDED_LINEAGE)
         view = reader.read_view()
         shown = {entry.position: entry for entry in view.entries}
@@ -66,7 +66,7 @@ def record_source_compaction(
 ) -> None:
     """Record the source's boundary and summary, as far as the source shows them."""
     events, namespace, key = session.log.events, session.namespace, session.key
-    with events.lock_streams(derive_lineage_id(namespace, key, RECORDED_LINEAGE)):
+    with events.lock_streams(events.find_lineage_id(namespace, key, RECORDED_LINEAGE)):
         chain = events.find_session_chain(namespace, key)
         head, state = events.read_head(chain)
         blocks = SessionBlocks(ViewReader(events, namespace, key, RECORDED_LINEAGE), head)
@@ -100,7 +100,7 @@ def _save_boundary(  # noqa: PLR0917 - the parts of a boundary
     summary: Mapping[str, Any] | None,
 ) -> None:
     events, namespace, key = session.log.events, session.namespace, session.key
-    events.refresh(derive_lineage_id(namespace, key, RECORDED_LINEAGE))
+    events.refresh(events.find_lineage_id(namespace, key, RECORDED_LINEAGE))
     lineage = events.open_compaction(namespace, key, RECORDED_LINEAGE)
     boundary = lineage.record_boundary(
         {

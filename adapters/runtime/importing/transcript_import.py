@@ -8,7 +8,6 @@ from eventsourcing.persistence import IntegrityError
 
 from ....domain.blocks import Block, Origin, ToolCall
 from ....domain.compaction import RECORDED_LINEAGE
-from ....domain.session import derive_session_id
 from ....domain.session_events import Parent
 from ....domain.token_estimate import count_characters
 from ...storage.event_log.log_tables import ImportRow
@@ -76,7 +75,7 @@ def record_parents(store: SessionStore, namespace: str, links: Iterable[SubAgent
 
 
 def _is_stored(store: SessionStore, namespace: str, key: str) -> bool:
-    return store.events.recorder.select_head(derive_session_id(namespace, key)) is not None
+    return store.events.load_session(namespace, key) is not None
 
 
 MAX_BATCH_CHARACTERS = 4_000_000
@@ -247,7 +246,7 @@ class TranscriptImport:
         segments = self.keeper.take_segments() if self.keeper else []
         while batch:
             with events.lock_streams(
-                *{derive_session_id(self.namespace, it.begin.key) for it, _ in batch}
+                *{target.session_id for target, _ in batch if target.session_id}
             ):
                 decided = ImportBatch(self.store, self.namespace, batch, self.keeper)
                 try:
@@ -338,6 +337,7 @@ class TranscriptImport:
                     title=target.title,
                     project=begin.project,
                 )
+            target.session_id = target.session.log.id
             self.report.sessions.append(begin.key)
         return target.session
 

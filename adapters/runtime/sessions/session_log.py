@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict, TypeVar, Unpack, cast
+from uuid import UUID
 
 from eventsourcing.persistence import IntegrityError
 
@@ -18,7 +19,7 @@ from ....domain.errors import (
 from ....domain.event import Event
 from ....domain.hooks import Listener
 from ....domain.ranges import Ranges
-from ....domain.session import Session, SessionState, derive_session_id
+from ....domain.session import Session, SessionState
 from ....domain.session_events import (
     Fork,
     Parent,
@@ -126,12 +127,18 @@ class SessionLog:
         self.context = context
         self.namespace = namespace
         self.key = key
-        self.id = derive_session_id(namespace, key)
         self._readers: dict[str, ViewReader] = {}
+        self._read_id: UUID | None = None
+        """The stream of the cached readers."""
 
     @property
     def events(self) -> EventStore:
         return self.context.events
+
+    @property
+    def id(self) -> UUID:
+        """The session's own stream; another one once the session was deleted."""
+        return self.events.find_session_id(self.namespace, self.key)
 
     @property
     def settings(self) -> "Settings":
@@ -217,6 +224,8 @@ class SessionLog:
         """Reads the views of a lineage."""
         if self.events.is_batching:  # what it caches may be undone
             return ViewReader(self.events, self.namespace, self.key, lineage)
+        if self._read_id != (id := self.id):
+            self._readers, self._read_id = {}, id
         if (reader := self._readers.get(lineage)) is None:
             reader = ViewReader(self.events, self.namespace, self.key, lineage)
             self._readers[lineage] = reader
@@ -286,10 +295,13 @@ class SessionLog:
         with events.lock_streams(self.id):
             while True:
                 if key is not None and (done := events.select_key(self.id, key)):
-                    return done
+                    events.refresh(done.originator_id)
+                    if self._load().id == done.originator_id:
+                        return done
+                    continue  # another process deleted that session
                 session = self._load()
                 if expect is not None and session.version != expect:
-                    events.refresh(self.id)
+                    events.refresh(session.id)
                     session = self._load()
                     if session.version != expect:
                         raise ConflictError(
@@ -301,14 +313,14 @@ class SessionLog:
                     result = decision(session)
                 except CutbankError:
                     # Drop the partial decision; if it was based on old state, repeat it.
-                    events.evict(self.id)
+                    events.evict(session.id)
                     if self._load().version == before:
                         raise
                     continue
                 stored = list(keys)
                 if key is not None:
                     first, last, *_ = cast("tuple[int, ...]", result)
-                    stored.append(AppendKey(self.id, key, first, last))
+                    stored.append(AppendKey(session.id, key, first, last))
                 try:
                     events.save(session, keys=stored)
                 except IntegrityError:
@@ -348,6 +360,7 @@ class SessionLog:
             opened = Session.fork(
                 namespace,
                 key,
+                generation=events.find_generation(namespace, key),
                 clock=events.clock,
                 subject=events.find_subject(namespace, self.key),
                 fork=Fork(
@@ -356,6 +369,7 @@ class SessionLog:
                     position=position,
                     lineage=lineage,
                     lineage_version=in_effect.switched,
+                    generation=events.find_generation(namespace, self.key),
                 ),
                 at=state,
                 source=source,

@@ -1,7 +1,7 @@
 """Opens a store: all sessions of one database."""
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from datetime import datetime
 from functools import cache
@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Self
 
 from eventsourcing.persistence import IntegrityError
 
-from ....domain.errors import NotFoundError, StorageError
+from ....domain.errors import InvalidSettingError, NotFoundError, StorageError
 from ....domain.hooks import Listener
-from ....domain.session import Session, derive_session_id
+from ....domain.session import Session
 from ....domain.session_events import Parent
 from ...storage.event_log.addresses import hide_passwords, is_postgres, make_absolute
 from ...storage.event_log.database_addresses import make_environment
-from ...storage.event_log.event_store import EventStore, get_utc_now
+from ...storage.event_log.event_store import EventStore, SessionName, get_utc_now
 from ...storage.event_log.storage_errors import translate_storage_errors
 from ...storage.private_files import is_shared
 from ...storage.sqlite.database_file import find_database_path
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from ...storage.read_models.costs import CostReport
     from ...storage.read_models.read_models import ReadModelFollower, ReadModels
     from ...storage.read_models.search import SearchHit
+    from ..erasing import ErasureReport, RetentionReport
 
 logger = logging.getLogger("cutbank.storage")
 
@@ -63,11 +64,31 @@ def open_store(
     file = None if is_postgres(address) else find_database_path(address)
     if file is not None and is_shared(file):
         _warn_shared(file)
+    _finish_erasure(store.context)
     return store
 
 
 open = open_store
 """The public name."""
+
+
+def _finish_erasure(context: StoreContext) -> None:
+    """Make up for an erasure that was interrupted."""
+    try:
+        with translate_storage_errors(context.name):
+            if context.events.recorder.has_unfinished_erasure():
+                from ..erasing import finish_erasure  # noqa: PLC0415 - start-up time
+
+                finish_erasure(context)
+    except StorageError as error:
+        logger.warning("an erasure is not finished: %s", error)
+
+
+def _list_names(sessions: Sequence[StoredSession | str], namespace: str) -> list[SessionName]:
+    names = [
+        (namespace, one) if isinstance(one, str) else (one.namespace, one.key) for one in sessions
+    ]
+    return list(dict.fromkeys(names))
 
 
 @cache
@@ -146,7 +167,7 @@ class SessionStore:
             check_name("subject", subject)
         with (
             translate_storage_errors(self.context.name),
-            self.events.lock_streams(derive_session_id(namespace, key)),
+            self.events.lock_streams(self.events.find_session_id(namespace, key)),
         ):
             if self.events.load_session(namespace, key) is None:
                 if not create:
@@ -154,6 +175,7 @@ class SessionStore:
                 opened = Session.open(
                     namespace,
                     key,
+                    generation=self.events.find_generation(namespace, key),
                     clock=self.events.clock,
                     subject=subject,
                     parent=parent,
@@ -209,6 +231,55 @@ class SessionStore:
             yield
             with translate_storage_errors(self.name):
                 transaction.close()
+
+    def delete(
+        self,
+        *sessions: StoredSession | str,
+        namespace: str = "default",
+        by: str | None = None,
+        reason: str | None = None,
+    ) -> None:
+        """Delete sessions, given as such or by key, in one transaction: as if never written.
+
+        They are gone from lists, search, views and idle work, and their names are free at once;
+        forks keep what they share as their own. The content stays in the file until it is erased.
+        `by` and `reason` are recorded. Raises NotFoundError, and deletes none, if one is not there.
+        """
+        from ..erasing import delete  # noqa: PLC0415 - start-up time
+
+        delete(self.context, _list_names(sessions, namespace), by=by, reason=reason)
+
+    def erase(
+        self,
+        *sessions: StoredSession | str,
+        namespace: str = "default",
+        subject: str | None = None,
+        forks: bool = False,
+        by: str | None = None,
+        reason: str | None = None,
+    ) -> "ErasureReport":
+        """Delete sessions, or all about a subject, and remove every byte of their content.
+
+        What was deleted before under these names goes too. Types, positions, sizes and digests of
+        the events stay, with `by`, `reason` and the time. Writes the whole file again, for which
+        others wait. A crash is made up for at the next opening. Raises NotFoundError if there is
+        nothing, and ConflictError if a fork shares a part that is to go: `forks` erases it as well.
+        """
+        from ..erasing import erase  # noqa: PLC0415 - start-up time
+
+        if (subject is None) == (not sessions):
+            raise InvalidSettingError("nothing to erase: give either sessions or a subject")
+        names = _list_names(sessions, namespace)
+        return erase(self.context, names, subject=subject, forks=forks, by=by, reason=reason)
+
+    def apply_retention(self, *, dry_run: bool = False, by: str | None = None) -> "RetentionReport":
+        """Erase what is older than the settings, section `retention`, say; see `erase`.
+
+        The time of a session's newest event counts. With `dry_run`, only say what would go.
+        """
+        from ..erasing import apply_retention  # noqa: PLC0415 - start-up time
+
+        return apply_retention(self.context, dry_run=dry_run, by=by)
 
     def search(
         self,

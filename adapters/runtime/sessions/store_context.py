@@ -149,6 +149,16 @@ class StoreContext:
                 )
             return self._read_models
 
+    def find_read_models(self) -> "ReadModels | None":
+        """Return the read models, if they were ever made."""
+        from ...storage.read_models.read_model_file import find_read_models  # noqa: PLC0415 - start-up time
+
+        if self._read_models is None:
+            name = find_read_models(self.name)
+            if name.startswith("file:") or not Path(name).exists():
+                return None
+        return self.read_models
+
     @property
     def preparations(self) -> "BackgroundCompactions":
         """The summaries that agents' loops have written ahead."""

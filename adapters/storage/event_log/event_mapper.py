@@ -96,6 +96,8 @@ class EventMapper(Mapper[UUID]):
             raise _make_unreadable_error(row, error) from error
 
     def _read_event(self, row: StoredRow) -> Event:
+        if row.is_erased:
+            raise ValueError("its content was erased")
         event_class = EVENT_CLASSES.get(row.topic)
         if event_class is None:
             raise ValueError("this cutbank does not know such events: upgrade it")

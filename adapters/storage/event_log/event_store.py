@@ -35,6 +35,8 @@ from .recorder import Recorder
 _K = TypeVar("_K")
 _V = TypeVar("_V")
 _A = TypeVar("_A", bound=Aggregate[Any])
+SessionName = tuple[str, str]
+"""The namespace and key of a session."""
 MAX_CACHED_STREAMS = 1_000
 _OPENING_TOPICS = frozenset({SessionOpened.TOPIC, CompactionOpened.TOPIC})
 LOCK_COUNT = 256
@@ -137,14 +139,47 @@ class EventStore(Application[UUID]):
     def _cache(self) -> "_LogCache":
         return self._batch.cache or self._shared
 
+    def find_generation(self, namespace: str, key: str) -> int:
+        """Return how many sessions of that name were deleted."""
+        if (known := self._cache.generations.get((namespace, key))) is None:
+            known = self.recorder.select_generation(namespace, key)
+            _remember(self._cache.generations, (namespace, key), known)
+        return known
+
+    def find_session_id(self, namespace: str, key: str) -> UUID:
+        """Return the id of the session of that name, or of the next one if there is none."""
+        return derive_session_id(namespace, key, self.find_generation(namespace, key))
+
+    def find_lineage_id(self, namespace: str, key: str, lineage: str) -> UUID:
+        """Return the id of a lineage of the session of that name."""
+        generation = self.find_generation(namespace, key)
+        return derive_lineage_id(namespace, key, lineage, generation)
+
     def load_session(self, namespace: str, key: str) -> Session | None:
         """Return the current session of that name for a decision; None if there is none."""
-        return self._load_stream(derive_session_id(namespace, key), Session, SessionState)
+        found = self._load_stream(self.find_session_id(namespace, key), Session, SessionState)
+        if found and found.state.deleted:  # by another process
+            self.forget_streams(found.id)
+            return self.load_session(namespace, key)
+        return found
 
     def load_compaction(self, namespace: str, key: str, lineage: str) -> Compaction | None:
         """Return the lineage's own current stream; None if it was never written to."""
-        id = derive_lineage_id(namespace, key, lineage)
+        return self.load_lineage(self.find_lineage_id(namespace, key, lineage))
+
+    def load_lineage(self, id: UUID) -> Compaction | None:
         return self._load_stream(id, Compaction, CompactionState)
+
+    def forget_streams(self, *ids: UUID) -> None:
+        """Drop what is cached of streams that were deleted, and which sessions have which name."""
+        for cache in (self._cache, self._shared):
+            cache.generations.clear()
+            cache.carried.clear()
+            for id in ids:
+                cache.chains.pop(id, None)
+                cache.openings.pop(id, None)
+        for id in ids:
+            self.evict(id)
 
     def open_compaction(self, namespace: str, key: str, lineage: str) -> Compaction:
         """Return the lineage's own stream, or a new, unsaved one."""
@@ -165,6 +200,7 @@ class EventStore(Application[UUID]):
             subject=self.find_subject(namespace, key),
             base=base,
             inherited=state,
+            generation=self.find_generation(namespace, key),
         )
 
     def _load_stream(
@@ -189,7 +225,7 @@ class EventStore(Application[UUID]):
         return aggregate
 
     def find_subject(self, namespace: str, key: str) -> str:
-        head = self.recorder.select_head(derive_session_id(namespace, key))
+        head = self.recorder.select_head(self.find_session_id(namespace, key))
         if head is None:
             raise NotFoundError(f"session {key!r} was never opened")
         return head[2]
@@ -264,46 +300,65 @@ class EventStore(Application[UUID]):
     def select_key(self, id: UUID, key: str) -> AppendKey | None:
         return self.recorder.select_key(id, key)
 
-    def find_session_chain(self, namespace: str, key: str) -> Chain:
-        """Return where a session's positions are; a fork's begin in its parent."""
-        id = derive_session_id(namespace, key)
+    def find_session_chain(self, namespace: str, key: str, generation: int | None = None) -> Chain:
+        """Return where a session's positions are; a fork's begin in its parent.
+
+        `generation` is that of a deleted session; without it, it is the current one.
+        """
+        if generation is None:
+            generation = self.find_generation(namespace, key)
+        id = derive_session_id(namespace, key, generation)
         if (chain := self._cache.chains.get(id)) is None:
             chain = Chain.start(id)
-            if fork := self.read_opening(namespace, key).fork:
-                parent = self.find_session_chain(fork.namespace, fork.key)
+            if fork := self.read_opening(namespace, key, generation).fork:
+                parent = self.find_session_chain(fork.namespace, fork.key, fork.generation)
                 chain = parent.continue_with(id, fork.position)
             _remember(self._cache.chains, id, chain)
         return chain
 
-    def read_opening(self, namespace: str, key: str) -> SessionOpened:
-        return cast(SessionOpened, self._read_opening(derive_session_id(namespace, key)))
+    def read_opening(
+        self, namespace: str, key: str, generation: int | None = None
+    ) -> SessionOpened:
+        if generation is None:
+            generation = self.find_generation(namespace, key)
+        return cast(
+            SessionOpened, self._read_opening(derive_session_id(namespace, key, generation))
+        )
 
-    def find_lineage_chain(self, namespace: str, key: str, lineage: str) -> Chain:
-        """Return where a lineage's versions are.
+    def find_lineage_chain(
+        self, namespace: str, key: str, lineage: str, generation: int | None = None
+    ) -> Chain:
+        """Return where a lineage's versions are; `generation` as in `find_session_chain`.
 
         A lineage that was never written to continues the one on which it would open: in a fork the
         parent's lineage of that name, and for `main` otherwise the recorded one.
         """
-        id = derive_lineage_id(namespace, key, lineage)
+        if generation is None:
+            generation = self.find_generation(namespace, key)
+        id = derive_lineage_id(namespace, key, lineage, generation)
         if chain := self._cache.chains.get(id):
             return chain
         if first := self._find_opening(id):
             chain = Chain.start(id)
             if base := cast(CompactionOpened, first).base:
                 opened = self.read_lineage_opening(base.originator_id)
-                parent = self.find_lineage_chain(opened.namespace, opened.key, opened.lineage)
+                parent = self.find_lineage_chain(
+                    opened.namespace, opened.key, opened.lineage, opened.generation
+                )
                 chain = parent.continue_with(id, base.version)
             _remember(self._cache.chains, id, chain)
             return chain
-        fork = self.read_opening(namespace, key).fork
+        fork = self.read_opening(namespace, key, generation).fork
         if fork and lineage == fork.lineage:
-            parent = self.find_lineage_chain(fork.namespace, fork.key, fork.lineage)
+            parent = self.find_lineage_chain(
+                fork.namespace, fork.key, fork.lineage, fork.generation
+            )
             return parent.cut_after(fork.lineage_version)
         if lineage == MAIN_LINEAGE and (
             (fork is not None and fork.lineage == RECORDED_LINEAGE)
-            or self._find_opening(derive_lineage_id(namespace, key, RECORDED_LINEAGE))
+            or self._find_opening(derive_lineage_id(namespace, key, RECORDED_LINEAGE, generation))
         ):
-            return self.find_lineage_chain(namespace, key, RECORDED_LINEAGE)
+            return self.find_lineage_chain(namespace, key, RECORDED_LINEAGE, generation)
         return Chain(())
 
     def read_lineage_opening(self, originator_id: UUID) -> CompactionOpened:
@@ -339,7 +394,11 @@ class EventStore(Application[UUID]):
         version, carried = self._read_newest(chain, at)
         if not version:
             raise NotFoundError("a session's positions begin at 1")
-        return version, load_state(SessionState, carried)
+        state = load_state(SessionState, carried)
+        if state.deleted:  # by another process
+            self.forget_streams(*(segment.originator_id for segment in chain.segments))
+            raise NotFoundError("the session was deleted: open it again to begin another one")
+        return version, state
 
     def _read_newest(self, chain: Chain, at: int | None) -> tuple[int, dict[str, Any]]:
         """Return the newest version up to `at` and its stored state; 0 if there is none."""
@@ -401,6 +460,8 @@ class _LogCache:
     chains: dict[UUID, Chain] = field(default_factory=dict)
     openings: dict[UUID, SessionOpened | CompactionOpened] = field(default_factory=dict)
     carried: dict[tuple[UUID, int], dict[str, Any]] = field(default_factory=dict)
+    generations: dict[SessionName, int] = field(default_factory=dict)
+    """The newest one known of each session, which another process may have deleted."""
 
 
 class _Batch(local):
@@ -421,8 +482,15 @@ def _find_opened_streams(events: Sequence[Event]) -> list[Stream]:
     for event in events:
         if event.TOPIC in _OPENING_TOPICS:
             opened = cast(SessionOpened | CompactionOpened, event)
-            lineage = opened.lineage if isinstance(opened, CompactionOpened) else None
-            streams.append(Stream(opened.originator_id, opened.namespace, opened.key, lineage))
+            name, id = (opened.namespace, opened.key), opened.originator_id
+            if isinstance(opened, CompactionOpened):
+                session = derive_session_id(*name, opened.generation)
+                streams.append(Stream(id, *name, opened.lineage, opened.generation, session))
+            else:
+                fork = opened.fork
+                of = (fork.namespace, fork.key, fork.generation) if fork else None
+                parent = derive_session_id(*of) if of else None
+                streams.append(Stream(id, *name, None, opened.generation, parent))
     return streams
 
 

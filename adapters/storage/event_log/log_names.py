@@ -8,7 +8,18 @@ from uuid import UUID
 
 from eventsourcing.persistence import OperationalError
 
-from .log_tables import BODIES, EVENTS, IMPORTS, KEYS, RECORDS, SEGMENTS, STREAMS, Batch, TableRows
+from .log_tables import (
+    BODIES,
+    DELETED,
+    EVENTS,
+    IMPORTS,
+    KEYS,
+    RECORDS,
+    SEGMENTS,
+    STREAMS,
+    Batch,
+    TableRows,
+)
 
 _K = TypeVar("_K")
 _V = TypeVar("_V")
@@ -123,7 +134,12 @@ class LogNames:
 def make_table_rows(batch: Batch, names: LogNames, encode_id: Callable[[UUID], Any]) -> TableRows:
     rows: TableRows = {}
     if batch.streams:
-        rows[STREAMS] = [(encode_id(id), *rest) for id, *rest in batch.streams]
+        rows[STREAMS] = [
+            (encode_id(id), *name, parent and encode_id(parent))
+            for id, *name, parent in batch.streams
+        ]
+    if batch.deleted:
+        rows[DELETED] = [(encode_id(id), *rest) for id, *rest in batch.deleted]
     if batch.keys:
         rows[KEYS] = [(encode_id(id), *rest) for id, *rest in batch.keys]
     if batch.records:

@@ -10,7 +10,18 @@ from eventsourcing.persistence import ApplicationRecorder, OperationalError
 
 from ....domain.ranges import Run
 from .log_names import LogDatastore, LogNames
-from .log_tables import EVENTS, IMPORTS, TABLES, AppendKey, ImportRow, StoredRow, Stream
+from .log_tables import (
+    DELETED,
+    EVENTS,
+    IMPORTS,
+    STREAMS,
+    TABLES,
+    AppendKey,
+    DeletedStream,
+    ImportRow,
+    StoredRow,
+    Stream,
+)
 
 _MAX_POSITION = 2**62
 ROW_COLUMNS = ", ".join(list(TABLES[EVENTS].columns)[1:])
@@ -43,6 +54,18 @@ SELECT_NAMES_DESCENDING = (
     .replace("records.name < ?", "records.name >= ?")
     .replace("> found.name", "< found.name")
 )
+_SELECT_GENERATION = (
+    "SELECT coalesce(max(number), 0) FROM ("
+    "SELECT generation AS number FROM streams"
+    " WHERE namespace = ? AND session = ? AND lineage IS NULL"
+    " UNION ALL SELECT generation + 1 FROM deleted_streams"
+    " WHERE namespace = ? AND session = ? AND lineage IS NULL) AS generations"
+)
+
+
+def _read_flag(stored: Any) -> bool | None:
+    """Return a flag that may be missing; SQLite stores it as a number."""
+    return None if stored is None else bool(stored)
 
 
 class LogReader(ApplicationRecorder):
@@ -172,7 +195,7 @@ class LogReader(ApplicationRecorder):
         self, namespace: str | None = None, session: str | None = None
     ) -> list[Stream]:
         """Return the catalog of streams, sorted by name."""
-        query = "SELECT originator_id, namespace, session, lineage FROM streams"
+        query = f"SELECT {', '.join(TABLES[STREAMS].columns)} FROM streams"  # noqa: S608 - our names
         parameters = []
         if namespace is not None:
             query += " WHERE namespace = ?"
@@ -182,9 +205,37 @@ class LogReader(ApplicationRecorder):
                 parameters.append(session)
         query += " ORDER BY namespace, session, lineage NULLS FIRST"
         return [
-            Stream(self.decode_id(id), *names)
-            for id, *names in self.datastore.read(query, parameters)
+            Stream(self.decode_id(id), *rest)._replace(parent=parent and self.decode_id(parent))
+            for id, *rest, parent in self.datastore.read(query, parameters)
         ]
+
+    def select_deleted(
+        self, namespace: str | None = None, session: str | None = None
+    ) -> list[DeletedStream]:
+        """Return the streams of all deleted sessions, or of those that had a name."""
+        query = f"SELECT {', '.join(TABLES[DELETED].columns)} FROM deleted_streams"  # noqa: S608 - our names
+        parameters = []
+        if namespace is not None and session is not None:
+            query += " WHERE namespace = ? AND session = ?"
+            parameters += [namespace, session]
+        query += " ORDER BY namespace, session, generation, lineage NULLS FIRST"
+        return [
+            DeletedStream(self.decode_id(id), *rest)._replace(erased=_read_flag(erased))
+            for id, *rest, erased in self.datastore.read(query, parameters)
+        ]
+
+    def is_deleted(self, originator_id: UUID) -> bool:
+        query = "SELECT 1 FROM deleted_streams WHERE originator_id = ?"
+        return bool(self.datastore.read(query, (self.encode_id(originator_id),)))
+
+    def has_unfinished_erasure(self) -> bool:
+        return bool(self.datastore.read("SELECT 1 FROM deleted_streams WHERE NOT erased LIMIT 1"))
+
+    def select_generation(self, namespace: str, session: str) -> int:
+        """Return the generation of the session of that name, or that of the next one."""
+        name = (namespace, session)
+        found = self.datastore.read(_SELECT_GENERATION, name * 2)
+        return int(found[0][0])
 
     def select_sessions(
         self,
@@ -254,7 +305,8 @@ class LogReader(ApplicationRecorder):
         """Return how many streams have events but no entry in the catalog."""
         found = self.datastore.read(
             "SELECT count(*) FROM (SELECT DISTINCT originator_id FROM stored_events"
-            " EXCEPT SELECT originator_id FROM streams) AS unnamed"
+            " EXCEPT SELECT originator_id FROM streams"
+            " EXCEPT SELECT originator_id FROM deleted_streams) AS unnamed"
         )
         return int(found[0][0])
 

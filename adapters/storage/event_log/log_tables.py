@@ -34,6 +34,20 @@ CREATE TABLE records (
     PRIMARY KEY (originator_id, name, position)
 ){without_rowid};
 """
+DELETED_SCHEMA = """
+CREATE TABLE deleted_streams (
+    originator_id {uuid} PRIMARY KEY,
+    namespace {text} NOT NULL,
+    session {text} NOT NULL,
+    lineage {text},
+    generation {integer} NOT NULL,
+    segments {bytes} NOT NULL DEFAULT {no_bytes},
+    erased {boolean}
+){without_rowid};
+CREATE INDEX deleted_streams_by_session ON deleted_streams (namespace, session);
+CREATE INDEX deleted_streams_unfinished ON deleted_streams (originator_id) WHERE NOT erased;
+"""
+"""`erased` is null while the content is there, false while it is removed, and true afterwards."""
 LOG_SCHEMA = (
     """
 CREATE TABLE topics (
@@ -62,6 +76,8 @@ CREATE TABLE streams (
     namespace {text} NOT NULL,
     session {text} NOT NULL,
     lineage {text},
+    generation {integer} NOT NULL DEFAULT 0,
+    parent {uuid},
     UNIQUE (namespace, session, lineage)
 ){without_rowid};
 CREATE TABLE append_keys (
@@ -86,6 +102,7 @@ CREATE INDEX imports_by_session ON imports (namespace, session);
 """
     + SEGMENTS_SCHEMA
     + RECORDS_SCHEMA
+    + DELETED_SCHEMA
 )
 
 
@@ -105,6 +122,7 @@ def _read_table(name: str, on_conflict: str = "") -> LogTable:
 
 
 STREAMS = "streams"
+DELETED = "deleted_streams"
 KEYS = "append_keys"
 BODIES = "bodies"
 SEGMENTS = "source_segments"
@@ -113,6 +131,7 @@ RECORDS = "records"
 EVENTS = "stored_events"
 TABLES = {
     STREAMS: _read_table(STREAMS),
+    DELETED: _read_table(DELETED),
     KEYS: _read_table(KEYS),
     BODIES: _read_table(BODIES, " ON CONFLICT DO NOTHING"),
     SEGMENTS: _read_table(SEGMENTS, " ON CONFLICT DO NOTHING"),
@@ -128,6 +147,14 @@ TABLES = {
 """The tables that appends write to."""
 TableRows = dict[str, Sequence[tuple[Any, ...]]]
 """The rows to store in each table that has some, in the order of storing."""
+
+
+_ERASED = b'{"erased":'
+
+
+def make_erased_state(size: int) -> bytes:
+    """Return what stands in the place of an erased content of so many bytes."""
+    return b"%b%d}" % (_ERASED, size)
 
 
 class StoredContent(NamedTuple):
@@ -159,6 +186,11 @@ class StoredRow(NamedTuple):
     id: int = 0
     """Its place in the log, where that was read."""
 
+    @property
+    def is_erased(self) -> bool:
+        """Whether an erasure removed the content."""
+        return self.state.startswith(_ERASED)
+
 
 class AppendKey(NamedTuple):
     """The key that a caller gave one append; a repeated key returns the first result."""
@@ -176,6 +208,25 @@ class Stream(NamedTuple):
     namespace: str
     session: str
     lineage: str | None
+    generation: int = 0
+    """How many sessions of this name were deleted before."""
+    parent: UUID | None = None
+    """What must not be deleted when the stream begins: its session, or the one it is forked from.
+    """
+
+
+class DeletedStream(NamedTuple):
+    """An entry in the catalog of streams whose session was deleted."""
+
+    originator_id: UUID
+    namespace: str
+    session: str
+    lineage: str | None
+    generation: int
+    segments: "SegmentDigests" = b""
+    """For a session, the segments of the sources that it was imported from."""
+    erased: bool | None = None
+    """None while the content is there, False while it is being removed."""
 
 
 SegmentDigests = bytes
@@ -221,3 +272,4 @@ class Batch:
     imports: list[ImportRow] = field(default_factory=list)
     segments: list[Segment] = field(default_factory=list)
     records: list[RecordRow] = field(default_factory=list)
+    deleted: list[DeletedStream] = field(default_factory=list)

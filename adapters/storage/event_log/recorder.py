@@ -2,10 +2,10 @@
 
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from eventsourcing.persistence import ListenNotifySubscription
 
@@ -23,6 +23,20 @@ from .log_tables import (
 )
 
 _POLL_SECONDS = 0.005
+
+
+class LogTransaction(Protocol):
+    """The statements of one transaction; in these, `?` marks a parameter."""
+
+    def insert(self, rows: TableRows) -> None: ...
+
+    def execute(self, query: str, *parameters: Any) -> list[tuple[Any, ...]]: ...
+
+    def execute_many(self, query: str, rows: Sequence[tuple[Any, ...]]) -> None: ...
+
+    def lock_contents(self) -> None:
+        """Keep others from storing bodies and segments until the transaction ends."""
+        ...
 
 
 class Recorder(LogReader):
@@ -59,7 +73,7 @@ class Recorder(LogReader):
             list(records),
         )
         ids = self.insert_rows(make_table_rows(batch, self.names, self.encode_id))
-        self._wake_subscriptions()
+        self.wake_subscriptions()
         return ids
 
     def insert_all(self, batches: Iterable[Batch]) -> None:
@@ -71,14 +85,14 @@ class Recorder(LogReader):
         self.insert_all_rows(
             make_table_rows(batch, self.names, self.encode_id) for batch in batches
         )
-        self._wake_subscriptions()
+        self.wake_subscriptions()
 
     @contextmanager
     def batch(self) -> Iterator[None]:
         """Run all that this thread writes and reads in one transaction, or nothing."""
         with self.datastore.batch():
             yield
-        self._wake_subscriptions()
+        self.wake_subscriptions()
 
     @abstractmethod
     def insert_rows(self, rows: TableRows) -> Sequence[int]:
@@ -87,6 +101,21 @@ class Recorder(LogReader):
     @abstractmethod
     def insert_all_rows(self, batches: Iterable[TableRows]) -> None:
         """Store the rows of all batches in one transaction."""
+
+    @abstractmethod
+    def transaction(self) -> AbstractContextManager["LogTransaction"]:
+        """Run statements that are stored together, or not at all, while no one else writes to them.
+
+        Raises IntegrityError as `insert_events` does.
+        """
+
+    @abstractmethod
+    def purge(self, *, rewrite: bool) -> None:
+        """Remove what was erased from free pages too, so that no file holds its bytes.
+
+        `rewrite` allows to write the database again, for which all others wait. Raises StorageError
+        if others prevent it.
+        """
 
     @abstractmethod
     def max_notification_id(self) -> int:
@@ -122,7 +151,7 @@ class Recorder(LogReader):
         """Follow the log from `gt` on, across threads and processes."""
         return LogSubscription(self, gt, topics)
 
-    def _wake_subscriptions(self) -> None:
+    def wake_subscriptions(self) -> None:
         for subscription in tuple(self.subscriptions):
             subscription.wake()
 

@@ -45,7 +45,13 @@ def make_guard(store: EventStore, stream: Stream) -> Aggregate[Any]:
 
 
 def check_stream(
-    store: EventStore, id: UUID, first: int, last: int | None, guard: Aggregate[Any] | None = None
+    store: EventStore,
+    id: UUID,
+    first: int,
+    last: int | None,
+    guard: Aggregate[Any] | None = None,
+    *,
+    may_be_erased: bool = False,
 ) -> Iterator[CheckedRow]:
     """Yield the rows of a stream with their problems; a `guard` also checks the stored states."""
     expected = first
@@ -53,6 +59,11 @@ def check_stream(
         at = row.originator_version
         problems = [] if at == expected else [f"#{expected} is missing"]
         expected = at + 1
+        if row.is_erased:
+            if not may_be_erased:
+                problems.append("its content is gone, and no erasure says so")
+            yield CheckedRow(row, None, problems)
+            continue
         problems += store.find_row_problems(row)
         recorded = None
         try:

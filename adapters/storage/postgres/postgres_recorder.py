@@ -1,7 +1,8 @@
 """Writes the log to PostgreSQL, and copies it to a file."""
 
 import sqlite3
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from datetime import datetime
 from functools import lru_cache
 from pathlib import Path
@@ -11,11 +12,22 @@ from eventsourcing.persistence import IntegrityError, OperationalError
 from psycopg import Connection
 
 from ..event_log.addresses import PostgresAddress
-from ..event_log.log_tables import EVENTS, TABLES, StoredRow, TableRows
+from ..event_log.log_tables import (
+    BODIES,
+    EVENTS,
+    IMPORTS,
+    KEYS,
+    RECORDS,
+    SEGMENTS,
+    STREAMS,
+    TABLES,
+    StoredRow,
+    TableRows,
+)
 from ..event_log.recorder import Recorder
 from ..sqlite.sqlite_datastore import SQLiteLogDatastore as File
 from .log_tail import LogTail
-from .postgres_datastore import ConnectionLostError, PostgresLogDatastore
+from .postgres_datastore import ConnectionLostError, PostgresLogDatastore, mark_parameters
 from .postgres_schema import POSTGRES_TYPES
 
 MAX_ATTEMPTS = 10
@@ -42,8 +54,33 @@ COPIED_TABLES = {
 COPIED_TABLES[EVENTS] = f"notification_id, {COPIED_TABLES[EVENTS]}"
 _CONVERSIONS: dict[str, Callable[[Any], Any]] = {
     "originator_id": lambda id: id.bytes,
+    "parent": lambda id: id and id.bytes,
     "complete": int,
 }
+
+
+_ERASED_TABLES = (EVENTS, BODIES, SEGMENTS, KEYS, RECORDS, IMPORTS, STREAMS)
+
+
+class PostgresTransaction:
+    """This thread's connection inside a transaction."""
+
+    def __init__(self, connection: Connection[Any]) -> None:
+        self._cursor = connection.cursor(binary=True)
+
+    def insert(self, rows: TableRows) -> None:
+        if rows:
+            self._cursor.execute(*make_insertion(rows))
+
+    def execute(self, query: str, *parameters: Any) -> list[tuple[Any, ...]]:
+        self._cursor.execute(mark_parameters(query), parameters)
+        return self._cursor.fetchall() if self._cursor.description else []
+
+    def execute_many(self, query: str, rows: Sequence[tuple[Any, ...]]) -> None:
+        self._cursor.executemany(mark_parameters(query), rows)
+
+    def lock_contents(self) -> None:
+        self.execute(f"LOCK TABLE {BODIES}, {SEGMENTS} IN SHARE ROW EXCLUSIVE MODE")
 
 
 def open_postgres(address: str, synchronous: str) -> "PostgresRecorder":
@@ -102,6 +139,16 @@ class PostgresRecorder(Recorder):
             for rows in batches:
                 if rows:
                     self.datastore.execute(*make_insertion(rows))
+
+    @contextmanager
+    def transaction(self) -> Iterator["PostgresTransaction"]:
+        with self.datastore.batch(), self.datastore.get_connection() as connection:
+            yield PostgresTransaction(connection)
+
+    def purge(self, *, rewrite: bool) -> None:
+        statement = f"VACUUM {'(FULL) ' if rewrite else ''}{', '.join(_ERASED_TABLES)}"
+        with self.datastore.get_connection() as connection:
+            connection.execute(statement.encode())
 
     def _find_own_ids(self, events: Sequence[RowValues]) -> list[int]:
         """Return the ids of these events if exactly these are stored; else an empty list."""

@@ -7,7 +7,7 @@ from psycopg.sql import SQL, Identifier
 
 from ....domain.errors import StorageError
 from ..event_log.addresses import PostgresAddress
-from ..event_log.log_tables import LOG_SCHEMA, RECORDS_SCHEMA, SEGMENTS_SCHEMA
+from ..event_log.log_tables import DELETED_SCHEMA, LOG_SCHEMA, RECORDS_SCHEMA, SEGMENTS_SCHEMA
 
 MIN_SERVER_VERSION = 13
 """The first version with `pg_current_snapshot`."""
@@ -27,6 +27,44 @@ POSTGRES_TYPES = {
     "strict": "",
     "without_rowid": "",
 }
+_ERASURE_TRIGGERS = """
+CREATE FUNCTION refuse_unless_erased() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    IF NOT EXISTS (
+        SELECT 1 FROM deleted_streams WHERE originator_id = OLD.originator_id AND NOT erased
+    ) OR (
+        NEW.notification_id, NEW.originator_id, NEW.originator_version, NEW.topic, NEW.subject,
+        NEW.key_id, NEW.tokens, NEW.digest
+    ) IS DISTINCT FROM (
+        OLD.notification_id, OLD.originator_id, OLD.originator_version, OLD.topic, OLD.subject,
+        OLD.key_id, OLD.tokens, OLD.digest
+    ) THEN
+        RAISE EXCEPTION 'the log is immutable: nothing in % is ever changed', TG_TABLE_NAME;
+    END IF;
+    RETURN NEW;
+END $$;
+CREATE FUNCTION refuse_deleted() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    IF NEW.parent IS NOT NULL THEN
+        PERFORM 1 FROM streams WHERE originator_id = NEW.parent FOR SHARE;
+        IF EXISTS (SELECT 1 FROM deleted_streams WHERE originator_id = NEW.parent) THEN
+            RAISE EXCEPTION 'its session was deleted'
+            USING ERRCODE = 'unique_violation', CONSTRAINT = 'streams_pkey';
+        END IF;
+    END IF;
+    RETURN NEW;
+END $$;
+CREATE TRIGGER stored_events_are_immutable BEFORE UPDATE ON stored_events
+    FOR EACH ROW EXECUTE FUNCTION refuse_unless_erased();
+CREATE TRIGGER stored_events_are_kept BEFORE DELETE OR TRUNCATE ON stored_events
+    FOR EACH STATEMENT EXECUTE FUNCTION refuse_change();
+CREATE TRIGGER streams_of_deleted_sessions BEFORE INSERT ON streams
+    FOR EACH ROW EXECUTE FUNCTION refuse_deleted();
+"""
+"""Only the content of a session that is being erased may change, and only to nothing.
+
+A new stream locks its parent's entry, so that it is not deleted at the same moment.
+"""
 POSTGRES_SCHEMA = (
     LOG_SCHEMA.format_map(POSTGRES_TYPES)
     + """
@@ -34,8 +72,6 @@ CREATE FUNCTION refuse_change() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     RAISE EXCEPTION 'the log is immutable: nothing in % is ever changed or deleted', TG_TABLE_NAME;
 END $$;
-CREATE TRIGGER stored_events_are_immutable BEFORE UPDATE OR DELETE OR TRUNCATE ON stored_events
-    FOR EACH STATEMENT EXECUTE FUNCTION refuse_change();
 CREATE TRIGGER topics_are_immutable BEFORE UPDATE OR DELETE OR TRUNCATE ON topics
     FOR EACH STATEMENT EXECUTE FUNCTION refuse_change();
 CREATE TRIGGER subjects_are_kept BEFORE DELETE OR TRUNCATE ON subjects
@@ -43,6 +79,7 @@ CREATE TRIGGER subjects_are_kept BEFORE DELETE OR TRUNCATE ON subjects
 CREATE TABLE cutbank_format (version integer NOT NULL);
 INSERT INTO cutbank_format VALUES (1);
 """
+    + _ERASURE_TRIGGERS
 )
 
 POSTGRES_MIGRATIONS: tuple[str, ...] = (
@@ -50,6 +87,11 @@ POSTGRES_MIGRATIONS: tuple[str, ...] = (
     "ALTER TABLE imports ADD COLUMN segments bytea NOT NULL DEFAULT '';"
     + SEGMENTS_SCHEMA.format_map(POSTGRES_TYPES),
     RECORDS_SCHEMA.format_map(POSTGRES_TYPES),
+    "ALTER TABLE streams ADD COLUMN generation bigint NOT NULL DEFAULT 0;"
+    " ALTER TABLE streams ADD COLUMN parent uuid;"
+    + DELETED_SCHEMA.format_map(POSTGRES_TYPES)
+    + "DROP TRIGGER stored_events_are_immutable ON stored_events;"
+    + _ERASURE_TRIGGERS,
 )
 """Script i migrates from version i + 1 to i + 2; a released script never changes."""
 

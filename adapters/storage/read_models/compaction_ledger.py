@@ -42,7 +42,8 @@ def add_decision(batch: RowBatch, number: int, event: Event) -> None:
     if isinstance(event, CompactionOpened):
         _open_lineage(batch, number, event)
     lineage = batch.find_lineage(event.originator_id)
-    assert lineage is not None, "a lineage's first event opens it"
+    if lineage is None:
+        return  # its session was deleted
     session = lineage.session.row
     # A failure repeats the position up to which nothing could be gained, which may be old.
     is_futile = (
@@ -116,7 +117,9 @@ def measure_boundaries(batch: RowBatch) -> None:
         by_stream.setdefault(lineage, set()).add(boundary)
     for lineage, numbers in by_stream.items():
         opened = store.read_lineage_opening(lineage)
-        chain = store.find_lineage_chain(opened.namespace, opened.key, opened.lineage)
+        chain = store.find_lineage_chain(
+            opened.namespace, opened.key, opened.lineage, opened.generation
+        )
         log = store.read(chain, Ranges.span(1, store.read_lineage_state(chain)[0]))
         decisions = [one.event for one in log if not isinstance(one.event, Summary)]
         for number, sizes in measure_compactions(store, decisions, numbers).items():
@@ -125,8 +128,9 @@ def measure_boundaries(batch: RowBatch) -> None:
 
 
 def _open_lineage(batch: RowBatch, number: int, event: CompactionOpened) -> None:
-    session = batch.find_session(derive_session_id(event.namespace, event.key))
-    assert session is not None, "a lineage belongs to a session"
+    session = batch.find_session(derive_session_id(event.namespace, event.key, event.generation))
+    if session is None:
+        return  # it was deleted
     base = batch.find_lineage(event.base.originator_id) if event.base else None
     batch.lineages[event.originator_id] = TouchedLineage(number, session, event.lineage)
     batch.add(

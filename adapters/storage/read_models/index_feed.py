@@ -8,6 +8,7 @@ from sqlite_utils import Database
 
 from ....domain.compaction import MAIN_LINEAGE
 from ....domain.context_limit import LoggedContext
+from ....domain.errors import NotFoundError
 from ....domain.event import load_state, parse_source_time
 from ....domain.ranges import Ranges
 from ....domain.session import SessionState, derive_session_id
@@ -15,6 +16,7 @@ from ....domain.session_events import (
     RECORD_TOPICS,
     ModelCalled,
     ParentNamed,
+    SessionDeleted,
     SessionOpened,
     ToolCallAbandoned,
     ToolCalled,
@@ -36,6 +38,7 @@ from ..event_log.event_store import EventStore
 from ..event_log.log_tables import StoredRow
 from ..view_reader import ViewReader
 from .compaction_ledger import LINEAGE_TOPICS, add_decision, measure_boundaries
+from .deleted_sessions import remove_session
 from .row_batch import ResolveLimit, RowBatch, TouchedSession, copy_fields
 
 _GROWING_TOPICS = {event.TOPIC for event in (ToolCalled, ToolReturned, ToolCallAbandoned)}
@@ -74,7 +77,12 @@ class IndexFeed:
         batch = RowBatch(self.store, db)
         read = self.store.mapper.to_domain_event
         for row in events:
-            if row.topic in LINEAGE_TOPICS:
+            if row.is_erased:
+                continue
+            if row.topic == SessionDeleted.TOPIC:
+                remove_session(batch, row.originator_id)
+                self._open_reader.cache_clear()
+            elif row.topic in LINEAGE_TOPICS:
                 add_decision(batch, row.id, read(row))
             elif row.topic == SessionOpened.TOPIC:
                 _open_session(batch, row, cast(SessionOpened, read(row)))
@@ -95,6 +103,8 @@ class IndexFeed:
         for touched in batch.sessions:
             self._finish_session(touched)
         batch.write_sessions()
+        for call in batch.copied_calls:
+            batch.execute(_MARK_COPIES, call)
         measure_boundaries(batch)
         return len(events)
 
@@ -108,7 +118,11 @@ class IndexFeed:
             if block is not None and (block.origin is None or block.origin.time):
                 touched.row.said_at = format_timestamp(find_event_time(event))
                 break
-        self._measure_session(touched.row)
+        try:
+            self._measure_session(touched.row)
+        except NotFoundError:  # it was deleted, as a later batch will say
+            touched.row.view_tokens = touched.row.view_tokens or 0
+            self._open_reader.cache_clear()
         touched.row.utilisation = compute_utilization(touched.row.in_use, touched.row.context_limit)
 
     def _add_call(
@@ -176,15 +190,20 @@ class IndexFeed:
 
 
 def _open_session(batch: RowBatch, row: StoredRow, event: SessionOpened) -> None:
+    if batch.store.recorder.is_deleted(event.originator_id):
+        return
     opened = SessionRow.from_opened_event(row.id, event)
     touched = batch.open_session(event.originator_id, opened)
     _note_row(batch, touched, row)
     if event.fork:
-        opened.forked_from_id = _find_session_id(batch, event.fork.namespace, event.fork.key)
+        fork = event.fork
+        parent = derive_session_id(fork.namespace, fork.key, fork.generation)
+        found = batch.find_session(parent)
+        opened.forked_from_id = found.row.id if found else None
         # A fork's title and parent may have been set before the fork.
         state = load_state(SessionState, load_json(row.carried))
         inherited = Ranges.of(filter(None, (state.titled, state.parented)))
-        chain = batch.store.find_session_chain(opened.namespace, opened.key)
+        chain = batch.store.find_session_chain(opened.namespace, opened.key, event.generation)
         for recorded in batch.store.read(chain, inherited):
             opened.apply(recorded.event, 0)
     _set_parent(batch, opened)
@@ -203,12 +222,8 @@ def _open_session(batch: RowBatch, row: StoredRow, event: SessionOpened) -> None
 
 def _set_parent(batch: RowBatch, row: SessionRow) -> None:
     if row.parent_namespace and row.parent_key:
-        row.parent_id = _find_session_id(batch, row.parent_namespace, row.parent_key)
-
-
-def _find_session_id(batch: RowBatch, namespace: str, key: str) -> int | None:
-    found = batch.find_session(derive_session_id(namespace, key))
-    return found.row.id if found else None
+        parent = batch.find_named_session(row.parent_namespace, row.parent_key)
+        row.parent_id = parent.row.id if parent else None
 
 
 def _note_row(batch: RowBatch, touched: TouchedSession, row: StoredRow) -> None:

@@ -13,6 +13,7 @@ from ...settings.settings import Settings as UserSettings
 from ..event_log.event_store import EventStore
 from ..event_log.log_tables import StoredRow
 from ..event_log.recorder import LogSubscription
+from .deleted_sessions import ErasedTextError
 from .index_feed import IndexFeed
 from .read_model_file import (
     ReadModelDatabase,
@@ -127,6 +128,12 @@ class ReadModels:
             self.file.clear(db, None)
         return self.catch_up(progress)
 
+    def forget_erased(self) -> None:
+        """Take in which sessions were deleted, and remove what is left of them in the file."""
+        self.catch_up(search=False)
+        with translate_read_model_errors(self.name, self.log):
+            self.file.purge()
+
     def close(self) -> None:
         self.file.close()
 
@@ -150,7 +157,11 @@ class ReadModels:
                 events = self._read_batch(feed, feed.page)
             if not events:
                 return 0
-            taken = feed.apply(db, events)
+            try:
+                taken = feed.apply(db, events)
+            except ErasedTextError:
+                self.file.clear(db, f"{self.name} held words of an erased session")
+                return len(events)
             self.file.save_position(feed.name, events[taken - 1])
         return taken
 

@@ -1,7 +1,7 @@
 """Writes the rows of one batch, and holds the sessions and lineages that it changes."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
@@ -56,6 +56,8 @@ class RowBatch:
         self.store = store
         self.activated: list[tuple[UUID, int]] = []
         """The boundaries that were activated, by lineage."""
+        self.copied_calls: list[int] = []
+        """The calls that were copies of deleted ones, oldest first."""
         self._db = db
         self._sessions: dict[UUID, TouchedSession | None] = {}
         self.lineages: dict[UUID, TouchedLineage | None] = {}
@@ -69,6 +71,35 @@ class RowBatch:
     def open_session(self, stream: UUID, row: SessionRow) -> TouchedSession:
         touched = self._sessions[stream] = TouchedSession(row)
         return touched
+
+    def drop_session(self, stream: UUID) -> None:
+        """Forget a session that is being removed, and its lineages."""
+        dropped, self._sessions[stream] = self._sessions.get(stream), None
+        for id, lineage in self.lineages.items():
+            if lineage and lineage.session is dropped:
+                self.lineages[id] = None
+                self.activated = [one for one in self.activated if one[0] != id]
+        number = dropped.row.id if dropped else None
+        for touched in self.sessions:
+            if touched.row.parent_id == number:
+                touched.row.parent_id = None
+            if touched.row.forked_from_id == number:
+                touched.row.forked_from_id = None
+
+    def find_named_session(self, namespace: str, key: str) -> TouchedSession | None:
+        """Return the session of that name, as of this place in the log."""
+        for touched in self.sessions:
+            if (touched.row.namespace, touched.row.key) == (namespace, key):
+                return touched
+        query = "SELECT stream FROM sessions WHERE namespace = ? AND key = ?"
+        found = self.execute(query, namespace, key)
+        return self.find_session(UUID(found[0][0])) if found else None
+
+    def list_forks(self) -> list[TouchedSession]:
+        query = "SELECT stream FROM sessions WHERE forked_at IS NOT NULL"
+        for (stream,) in self.execute(query):
+            self.find_session(UUID(stream))
+        return [touched for touched in self.sessions if touched.row.forked_at is not None]
 
     def find_session(self, stream: UUID) -> TouchedSession | None:
         if stream not in self._sessions:
@@ -91,6 +122,9 @@ class RowBatch:
 
     def execute(self, statement: str, *values: Any) -> list[tuple[Any, ...]]:
         return self._db.execute(statement, values).fetchall()
+
+    def execute_many(self, statement: str, rows: Sequence[tuple[Any, ...]]) -> None:
+        self._db.conn.executemany(statement, rows)
 
     def complete(self, table: str, columns: dict[str, Any], **of: Any) -> None:
         """Set columns of the single row that `of` identifies."""

@@ -7,7 +7,7 @@ from ..sqlite.sqlite_schema import run_script
 
 APPLICATION_ID = 0x63757472
 """`cutr`, in the file's header; only a file with this id or without any is replaced."""
-FORMAT = 16
+FORMAT = 17
 """The version of the tables; a file of another version is rebuilt."""
 
 # Not in the header: older versions, which do not know the table, drop it with all others.
@@ -99,6 +99,13 @@ CREATE TABLE model_calls (
 ) STRICT;
 CREATE INDEX idx_model_calls_session_id_call_id ON model_calls (session_id, call_id);
 CREATE INDEX idx_model_calls_call_id ON model_calls (call_id);
+
+-- The beginnings of deleted sessions that forks share, and the fork that has the blocks.
+CREATE TABLE inherited (
+    stream TEXT PRIMARY KEY, number INTEGER, session_id INTEGER REFERENCES sessions (id),
+    last INTEGER
+) STRICT;
+CREATE INDEX idx_inherited_session_id ON inherited (session_id);
 
 -- An excerpt of each block; the index holds the whole text.
 CREATE TABLE blocks (

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from sqlite_utils import Database
@@ -20,6 +20,7 @@ from ....projections.read_models.searchable_text import (
 from ....projections.read_models.timestamps import find_event_time, format_timestamp
 from ..event_log.event_store import EventStore
 from ..event_log.log_tables import StoredRow
+from .deleted_sessions import make_session_word
 from .read_model_file import ReadModelDatabase
 
 _TEXT_TOPICS = {event.TOPIC for event in SEARCHABLE_EVENTS}
@@ -44,6 +45,11 @@ _HITS_QUERY = (
 """The fields of SearchHit, but for its snippet."""
 _RANK_ORDER = " ORDER BY bm25(blocks_fts, 1.0, 0.0), blocks_fts.rowid DESC LIMIT ?"
 _NEWEST_ORDER = " ORDER BY blocks_fts.rowid DESC LIMIT ?"
+_OWNER_QUERY = (
+    "SELECT id, id FROM sessions WHERE stream = ?"
+    " UNION ALL SELECT session_id, number FROM inherited WHERE stream = ?"
+)
+"""A session, and the number in the artificial word of its blocks."""
 _COUNT_QUERY = "SELECT count(*) FROM (SELECT 1 FROM blocks_fts WHERE blocks_fts MATCH ? LIMIT ?)"
 
 
@@ -83,15 +89,15 @@ def find_blocks(
     `streams` restrict the search to these sessions, each up to a position.
     """
     parts = [
-        (session, last)
+        (session, number, last)
         for stream, last in streams
-        for (session,) in file.fetch_rows("SELECT id FROM sessions WHERE stream = ?", (stream,))
+        for session, number in file.fetch_rows(_OWNER_QUERY, (stream, stream))
     ]
     expression: Any = f"{{excerpt}} : {query.expression}"
     order = _RANK_ORDER if _is_rare(file, query) else _NEWEST_ORDER
     if parts and order is _NEWEST_ORDER:
         # The index itself restricts the search to a session, fast even for frequent words.
-        words = " OR ".join(_make_session_word(session) for session, _ in parts)
+        words = " OR ".join(make_session_word(number) for _, number, _ in parts)
         expression += f" AND {{session_id}} : ({words})"
     query_text, parameters = _HITS_QUERY, [expression]
     if namespace is not None:
@@ -99,9 +105,10 @@ def find_blocks(
         parameters.append(namespace)
     if parts:
         # A parent's summaries, which have no position, are not the fork's own.
-        ends = ["" if last is None else " AND blocks.position <= ?" for _, last in parts]
+        ends = ["" if last is None else " AND blocks.position <= ?" for *_, last in parts]
         query_text += f" AND ({' OR '.join(f'blocks.session_id = ?{end}' for end in ends)})"
-        parameters += [value for part in parts for value in part if value is not None]
+        bounds = [(session, last) for session, _, last in parts]
+        parameters += [value for bound in bounds for value in bound if value is not None]
     found = file.fetch_rows(query_text + order, (*parameters, min(limit, MAX_COUNT)))
     return [_make_hit(store, row, query) for row in found]
 
@@ -142,25 +149,27 @@ class SearchFeed:
     def apply(self, db: Database, events: Sequence[StoredRow]) -> int:
         blocks: list[tuple[Any, ...]] = []
         words: list[tuple[int, str, str]] = []
-        owners: dict[UUID | str, tuple[int, int | None]] = {}
+        owners: dict[UUID | str, _Owner | None] = {}
         characters = taken = 0
         for row in events:
             taken += 1
-            if row.topic not in _TEXT_TOPICS:
+            if row.topic not in _TEXT_TOPICS or row.is_erased:
                 continue
+            if row.originator_id not in owners:
+                owners[row.originator_id] = _find_owner(db, row)
+            owner = owners[row.originator_id]
+            if owner is None or (owner.last and row.originator_version > owner.last):
+                continue  # it was deleted
             event = self.store.mapper.to_domain_event(row)
             said = read_searchable_text(event)
             assert said is not None, "its topic is among those that say something"
-            if row.originator_id not in owners:
-                owners[row.originator_id] = _find_owner(db, row)
-            session, lineage = owners[row.originator_id]
             summary = event if isinstance(event, Summary) else None
             position = None if summary else row.originator_version
             boundary, tokens = (summary.boundary, summary.tokens) if summary else (None, row.tokens)
             said_at, excerpt = format_timestamp(find_event_time(event)), make_excerpt(said.text)
-            place = (row.id, session, position, said.turn, said.kind, said.name)
-            blocks.append((*place, lineage, boundary, tokens, said_at, excerpt))
-            words.append((row.id, said.text, _make_session_word(session)))
+            place = (row.id, owner.session, position, said.turn, said.kind, said.name)
+            blocks.append((*place, owner.lineage, boundary, tokens, said_at, excerpt))
+            words.append((row.id, said.text, make_session_word(owner.number)))
             characters += len(said.text)
             if characters >= _BATCH_CHARACTERS:
                 break
@@ -169,18 +178,24 @@ class SearchFeed:
         return taken
 
 
-def _make_session_word(session: int) -> str:
-    """Return the artificial word that finds a session's blocks in the index."""
-    return f"sessionnumber{session}"
+class _Owner(NamedTuple):
+    """The session of a stream, and for summaries the lineage."""
+
+    session: int
+    number: int
+    """The one in the artificial word of its blocks."""
+    lineage: int | None = None
+    last: int | None = None
+    """The last block that it has of the stream, if that was of a deleted session."""
 
 
-def _find_owner(db: Database, row: StoredRow) -> tuple[int, int | None]:
-    """Return the session of an event, and for a summary the lineage."""
+def _find_owner(db: Database, row: StoredRow) -> _Owner | None:
+    """Return whose an event is; None if its session was deleted, and no fork shares it."""
     stream = str(row.originator_id)
     if row.topic == Summary.TOPIC:
-        query = "SELECT session_id, id FROM lineages WHERE stream = ?"
+        query = "SELECT session_id, session_id, id, NULL FROM lineages WHERE stream = ?"
     else:
-        query = "SELECT id, NULL FROM sessions WHERE stream = ?"
-    found: tuple[int, int | None] | None = db.execute(query, (stream,)).fetchone()
-    assert found is not None, "the index is ahead, and knows every stream"
-    return found
+        query = "SELECT id, id, NULL, NULL FROM sessions WHERE stream = ?"
+        query += " UNION ALL SELECT session_id, number, NULL, last FROM inherited WHERE stream = ?1"
+    found = db.execute(query, (stream,)).fetchone()
+    return _Owner(*found) if found else None

@@ -14,10 +14,13 @@ from pydantic import TypeAdapter
 from ....domain.errors import CacheFileError, StorageError
 from ..event_log.event_mapper import dump_json
 from ..private_files import make_folder
-from .database_file import immediate_transaction, open_own_file
+from .database_file import immediate_transaction, open_own_file, rewrite_database
 
 CACHE_APPLICATION_ID = 0x63626361
 """SQLite's application id, `cbca`."""
+
+SUMMARY_CACHE_FILE = "summaries.db"
+"""The default file of the texts that models wrote for replays."""
 
 _T = TypeVar("_T")
 
@@ -70,6 +73,11 @@ class CheckedCache(Generic[_T]):
         with self._translate_errors():
             self._connection.execute(_INSERT, (key, content, _compute_digest(key, content)))
 
+    def clear(self) -> None:
+        with self._translate_errors():
+            self._connection.execute("DELETE FROM kept")
+            rewrite_database(self._connection, str(self.path))
+
     def close(self) -> None:
         self._connection.close()
 
@@ -89,6 +97,17 @@ class CheckedCache(Generic[_T]):
             raise CacheFileError(
                 f"the cache {self.path} cannot be used ({error}): delete it, or {self.remedy}"
             ) from None
+
+
+def empty_cache(path: Path) -> None:
+    """Remove all that a cache holds, also from free pages. Does nothing if there is no such cache.
+
+    Raises CacheFileError if it cannot be written, or another process goes on reading it.
+    """
+    if path.exists():
+        kind: TypeAdapter[Any] = TypeAdapter(Any)
+        with CheckedCache(path, kind, "end the programs that use it") as cache:
+            cache.clear()
 
 
 def find_cache_file(name: str) -> Path:

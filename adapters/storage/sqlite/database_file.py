@@ -158,6 +158,24 @@ def savepoint(connection: sqlite3.Connection) -> Iterator[None]:
     connection.execute("RELEASE part")
 
 
+def rewrite_database(connection: sqlite3.Connection, name: str) -> None:
+    """Write a database again without free space, and empty its write-ahead log.
+
+    Raises StorageError if another connection goes on reading an older state.
+    """
+    connection.execute("PRAGMA temp_store = FILE")  # it may not fit into memory
+    try:
+        connection.execute("VACUUM")
+    finally:
+        connection.execute("PRAGMA temp_store = MEMORY")
+    (is_busy, *_) = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+    if is_busy:
+        raise StorageError(
+            f"{name} is being read, so what was erased is still in {name}-wal: end the other"
+            " programs, and open it again"
+        )
+
+
 def refuse_damaged(connection: sqlite3.Connection, path: Path) -> None:
     (found,) = connection.execute("PRAGMA integrity_check(1)").fetchone()
     if found != "ok":

@@ -23,6 +23,7 @@ from .database_file import (
     immediate_transaction,
     make_sqlite_address,
     read_inode,
+    rewrite_database,
     save_identity,
     savepoint,
 )
@@ -210,6 +211,15 @@ class SQLiteLogDatastore:
                 yield
             finally:
                 self._local.batch = None
+
+    def rewrite_file(self) -> None:
+        """Write the file again without free space, and empty the write-ahead log.
+
+        Raises StorageError if another process goes on reading an older state.
+        """
+        with self.writing:
+            self._refuse_moved()
+            rewrite_database(self.writer, self.db_name)
 
     def backup(self, target: Path) -> None:
         """Copy the present database into a new file, while others go on writing."""

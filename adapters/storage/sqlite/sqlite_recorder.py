@@ -2,9 +2,10 @@
 
 import sqlite3
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 from uuid import UUID
 
 from eventsourcing.persistence import IntegrityError
@@ -116,6 +117,25 @@ class GroupCommit:
         return write.is_done
 
 
+class SQLiteTransaction:
+    """The writer inside a transaction, in which no one else writes at all."""
+
+    def __init__(self, writer: sqlite3.Connection) -> None:
+        self._writer = writer
+
+    def insert(self, rows: TableRows) -> None:
+        PendingWrite(rows).insert(self._writer)
+
+    def execute(self, query: str, *parameters: Any) -> list[tuple[Any, ...]]:
+        return self._writer.execute(query, parameters).fetchall()
+
+    def execute_many(self, query: str, rows: Sequence[tuple[Any, ...]]) -> None:
+        self._writer.executemany(query, rows)
+
+    def lock_contents(self) -> None:
+        pass
+
+
 def open_sqlite(name: str, synchronous: str) -> "SQLiteRecorder":
     return SQLiteRecorder(SQLiteLogDatastore(name, synchronous=synchronous))
 
@@ -151,6 +171,17 @@ class SQLiteRecorder(Recorder):
                     write.insert(self.datastore.writer)
         except sqlite3.IntegrityError as error:
             raise IntegrityError(error) from error
+
+    @contextmanager
+    def transaction(self) -> Iterator["SQLiteTransaction"]:
+        try:
+            with self.datastore.batch():
+                yield SQLiteTransaction(self.datastore.writer)
+        except sqlite3.IntegrityError as error:
+            raise IntegrityError(error) from error
+
+    def purge(self, *, rewrite: bool) -> None:  # noqa: ARG002 - nothing less removes the bytes
+        self.datastore.rewrite_file()
 
     def encode_id(self, id: UUID) -> bytes:
         return id.bytes

@@ -4,7 +4,13 @@ import sqlite3
 from collections.abc import Callable
 
 from ....domain.errors import StorageError
-from ..event_log.log_tables import EVENT_COLUMNS, LOG_SCHEMA, RECORDS_SCHEMA, SEGMENTS_SCHEMA
+from ..event_log.log_tables import (
+    DELETED_SCHEMA,
+    EVENT_COLUMNS,
+    LOG_SCHEMA,
+    RECORDS_SCHEMA,
+    SEGMENTS_SCHEMA,
+)
 from .database_file import IDENTITY_TABLE, immediate_transaction
 
 LOG_APPLICATION_ID = 0x63757462
@@ -26,13 +32,32 @@ _TYPES = {
     "strict": " STRICT",
     "without_rowid": " STRICT, WITHOUT ROWID",
 }
-_EVENT_TRIGGERS = """
-CREATE TRIGGER stored_events_are_immutable BEFORE UPDATE ON stored_events
-BEGIN SELECT RAISE(ABORT, 'the log is immutable: an event is never changed'); END;
+_KEPT_TRIGGER = """
 CREATE TRIGGER stored_events_are_kept BEFORE DELETE ON stored_events
 BEGIN SELECT RAISE(ABORT, 'the log is immutable: an event is never deleted'); END;
 """
-SQLITE_SCHEMA = LOG_SCHEMA.format_map(_TYPES) + _EVENT_TRIGGERS + IDENTITY_TABLE
+_EVENT_TRIGGERS = f"""
+CREATE TRIGGER stored_events_are_immutable BEFORE UPDATE ON stored_events
+BEGIN SELECT RAISE(ABORT, 'the log is immutable: an event is never changed'); END;
+{_KEPT_TRIGGER}"""
+_ERASURE_TRIGGERS = """
+CREATE TRIGGER stored_events_are_immutable BEFORE UPDATE ON stored_events
+WHEN NOT EXISTS (
+    SELECT 1 FROM deleted_streams WHERE originator_id = OLD.originator_id AND NOT erased
+) OR (
+    NEW.notification_id, NEW.originator_id, NEW.originator_version, NEW.topic, NEW.subject,
+    NEW.key_id, NEW.tokens, NEW.digest
+) IS NOT (
+    OLD.notification_id, OLD.originator_id, OLD.originator_version, OLD.topic, OLD.subject,
+    OLD.key_id, OLD.tokens, OLD.digest
+)
+BEGIN SELECT RAISE(ABORT, 'the log is immutable: an event is never changed'); END;
+CREATE TRIGGER streams_of_deleted_sessions BEFORE INSERT ON streams
+WHEN EXISTS (SELECT 1 FROM deleted_streams WHERE originator_id = NEW.parent)
+BEGIN SELECT RAISE(ABORT, 'its session was deleted'); END;
+"""
+"""Only the content of a session that is being erased may change, and only to nothing."""
+SQLITE_SCHEMA = LOG_SCHEMA.format_map(_TYPES) + _KEPT_TRIGGER + _ERASURE_TRIGGERS + IDENTITY_TABLE
 
 WITHOUT_AUTOINCREMENT = f"""
 CREATE TABLE log {EVENT_COLUMNS.format_map(_TYPES)};
@@ -44,7 +69,7 @@ CREATE UNIQUE INDEX stored_events_position ON stored_events (originator_id, orig
 {_EVENT_TRIGGERS}"""  # noqa: S608 - our names
 """AUTOINCREMENT would write one more page in every commit.
 
-As nothing is ever deleted, no notification id is reused without it either.
+As no event is ever deleted, no notification id is reused without it either.
 """
 
 STAMPED_IMPORTS = "ALTER TABLE imports ADD COLUMN stamp TEXT;"
@@ -55,6 +80,14 @@ ALTER TABLE imports ADD COLUMN segments BLOB NOT NULL DEFAULT x'';
 {SEGMENTS_SCHEMA.format_map(_TYPES)}"""
 """The bytes of imported files."""
 
+DELETED_SESSIONS = f"""
+ALTER TABLE streams ADD COLUMN generation INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE streams ADD COLUMN parent BLOB;
+{DELETED_SCHEMA.format_map(_TYPES)}
+DROP TRIGGER stored_events_are_immutable;
+{_ERASURE_TRIGGERS}"""
+"""Sessions whose streams are at an end, and maybe without their content."""
+
 
 SQLITE_MIGRATIONS = (
     WITHOUT_AUTOINCREMENT,
@@ -62,6 +95,7 @@ SQLITE_MIGRATIONS = (
     STAMPED_IMPORTS,
     KEPT_SOURCES,
     RECORDS_SCHEMA.format_map(_TYPES),
+    DELETED_SESSIONS,
 )
 """Script i migrates from version i + 1 to i + 2; a released script never changes."""
 

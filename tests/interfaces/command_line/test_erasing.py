@@ -1,0 +1,82 @@
+"""The verbs that let sessions go, and what they answer."""
+
+from pathlib import Path
+
+from .conftest import Run
+
+
+def test_a_deleted_session_is_gone_and_its_name_is_free(run: Run) -> None:
+    run("append", "s", "planted")
+
+    answer = run("delete", "s", "--reason", "asked to", "--json")
+
+    assert answer.json == {"session": "s", "namespace": "default", "deleted": True}
+    assert run("sessions", "--json").json == []
+    assert run("search", "planted").out.startswith("No block")
+    assert run("show", "s").code == 2
+    assert run("append", "s", "again", "--json").json["first"] == 3
+
+
+def test_an_erasure_says_what_went_and_where_it_still_is(run: Run, tmp_path: Path) -> None:
+    for key in ("s", "other"):
+        run("append", key, f"planted in {key}")
+    copy = tmp_path / "copy.db"
+    run("backup", copy)
+
+    answer = run("erase", "s", "--by", "a person", "--json")
+
+    assert answer.json["sessions"] == [{"namespace": "default", "session": "s"}]
+    assert (answer.json["events"], answer.json["still_in"]) == (3, [str(copy)])
+    assert b"planted in s" in copy.read_bytes()
+    there = run("erase", "--in", copy, "s", "--json")
+    assert (there.code, there.json["events"]) == (0, 3)
+    for file in tmp_path.glob("*.db*"):
+        assert b"planted in s" not in file.read_bytes()
+    assert b"planted in other" in copy.read_bytes()
+    assert run("verify").code == 0
+
+
+def test_a_session_that_was_deleted_before_is_erased_by_its_name(run: Run) -> None:
+    run("append", "s", "planted")
+    run("delete", "s")
+
+    assert run("erase", "s", "--json").json["events"] == 3
+    again = run("erase", "s")
+    assert (again.code, again.err.count("\n")) == (2, 1)
+
+
+def test_a_fork_is_named_before_anything_goes(run: Run) -> None:
+    run("append", "s", "planted")
+    run("fork", "s", "f")
+
+    refused = run("erase", "s")
+
+    assert refused.code == 1
+    assert "the fork 'f' shares positions 1 to 3" in refused.err
+    assert run("erase", "s", "--forks", "--json").json["events"] == 4
+
+
+def test_wrong_words_are_answered_in_one_line(run: Run) -> None:
+    run("append", "s", "planted")
+    for words in (
+        ("erase",),
+        ("erase", "s", "--subject", "default/s"),
+        ("erase", "--subject", "no one"),
+        ("erase", "missing"),
+        ("delete", "missing"),
+        ("erase", "--in", "missing.db", "s"),
+    ):
+        refused = run(*words)
+        assert (refused.code > 0, refused.err.count("\n")) == (True, 1), words
+    assert len(run("sessions", "--json").json) == 1
+
+
+def test_retention_says_what_would_go(run: Run, tmp_path: Path) -> None:
+    run("append", "s", "planted")
+    settings = tmp_path / "settings.toml"
+    settings.write_text('[retention]\nkeep = "180 days"\n', encoding="utf-8")
+
+    answer = run("retention", "--dry-run", "--settings", settings, "--json")
+
+    assert (answer.json["sessions"], answer.json["dry_run"]) == ([], True)
+    assert run("retention", "--settings", settings).out == "nothing erased\n"
