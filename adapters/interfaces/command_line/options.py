@@ -125,17 +125,24 @@ def name_input(path: str) -> str:
     return "standard input" if path == STDIN_WORD else path
 
 
+def read_input(path: str) -> bytes:
+    """Read a file or standard input."""
+    try:
+        return sys.stdin.buffer.read() if path == STDIN_WORD else Path(path).read_bytes()
+    except OSError as error:
+        raise InvalidSettingError(
+            f"{name_input(path)} cannot be read: {error.strerror or error}"
+        ) from None
+
+
 def read_input_text(path: str) -> str:
     """Read a file or standard input as UTF-8, whatever the locale."""
-    where = name_input(path)
     try:
-        content = sys.stdin.buffer.read() if path == STDIN_WORD else Path(path).read_bytes()
-    except OSError as error:
-        raise InvalidSettingError(f"{where} cannot be read: {error.strerror or error}") from None
-    try:
-        return content.decode("utf-8-sig")
+        return read_input(path).decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise InvalidSettingError(f"{where} is not UTF-8: see byte {error.start:,}") from None
+        raise InvalidSettingError(
+            f"{name_input(path)} is not UTF-8: see byte {error.start:,}"
+        ) from None
 
 
 def read_input_json(path: str) -> Any:

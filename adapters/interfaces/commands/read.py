@@ -14,6 +14,7 @@ from ..command_line.blocks import (
     BlockLog,
     LoggedBlock,
     block_to_json,
+    find_position,
     format_block_body,
     format_block_heading,
     format_refusal,
@@ -97,6 +98,44 @@ def view(
         return answer_view(seen, form, brief=brief)
 
 
+def blocks(
+    call: Invocation,
+    session: str = SESSION,
+    *,
+    last: int | None = option("--last N", "The newest ones of these.", min=1),
+    after: str | None = option("--after HANDLE", "Only behind this position."),
+    before: str | None = option("--before HANDLE", "Only in front of this position."),
+    kind: list[str] = option("--kind KIND", "Only of this kind; may be given again.", ()),
+    retracted: bool = flag("--retracted", "Also those that were taken back."),
+    newest_first: bool = flag("--newest-first", "In reverse order."),
+    brief: bool = BRIEF,
+) -> Answer:
+    with open_call_session(call, session) as found:
+        listed = list(
+            found.blocks(
+                after=0 if after is None else find_position(found, after),
+                before=None if before is None else find_position(found, before),
+                last=last,
+                kinds=kind or None,
+                retracted=retracted,
+                newest_first=newest_first,
+            )
+        )
+    document = name_to_json(found) | {"blocks": list(map(_recalled_to_json, listed))}
+    return Answer(document, partial(_print_blocks, listed, brief=brief))
+
+
+def _print_blocks(blocks: Sequence[RecalledBlock], *, brief: bool) -> None:
+    for one in blocks:
+        top = format_block_heading(one.position, one.block, format_refusal(one.block), brief=brief)
+        print_block(top, format_block_body(one.block), brief=brief)
+    print_text(format_count(len(blocks), "block"))
+
+
+def _recalled_to_json(one: RecalledBlock) -> dict[str, Any]:
+    return placed_to_json(one) | {"text": one.block.text, "block": block_to_json(one.block)}
+
+
 def recall(
     call: Invocation,
     session: str = SESSION,
@@ -115,10 +154,7 @@ def recall(
     with open_call_session(call, session) as found:
         wanted = [parse_handles(handle, BlockLog(found).find_newest)] if handle else []
         blocks = found.recall(*wanted, search=search)
-    recalled = [
-        placed_to_json(one) | {"text": one.block.text, "block": block_to_json(one.block)}
-        for one in blocks
-    ]
+    recalled = list(map(_recalled_to_json, blocks))
     document = name_to_json(found) | {"search": search, "recalled": recalled}
     if not (blocks or raw):
         where = " ".join(map(str, wanted)) or "the session"

@@ -13,6 +13,7 @@ from ...runtime.sessions.stored_session import StoredSession, schedule_wake
 from ..command_line.blocks import BlockLog, find_position, parse_blocks, parse_handles
 from ..command_line.options import (
     HANDLES,
+    HANDLES_HELP,
     SESSION,
     STDIN_WORD,
     name_input,
@@ -87,9 +88,21 @@ def hide(
     )
 
 
-def retract(call: Invocation, session: str = SESSION, handle: list[str] = HANDLES) -> Answer:
+def retract(
+    call: Invocation,
+    session: str = SESSION,
+    handle: list[str] | None = argument("HANDLE", HANDLES_HELP, None),
+    *,
+    every: bool = flag("--all", "All blocks that there are."),
+) -> Answer:
     """They leave every view at once. A call takes its result along."""
+    if bool(handle) == every:
+        raise InvalidSettingError("retract takes handles, as 12, 3-9 or last, or --all")
     with open_call_session(call, session) as found:
+        if not handle:
+            all_of_them = Ranges.span(1, found.position)
+            found.clear()
+            return _describe_change(found, all_of_them, "was taken back")
         gone = found.retract(parse_handles(handle, BlockLog(found).find_newest))
         return _describe_change(found, gone, "was taken back")
 

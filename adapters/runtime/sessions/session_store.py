@@ -218,12 +218,14 @@ class SessionStore:
     def batch(self) -> Iterator[None]:
         """Store all that this thread writes until the block ends in one transaction, or nothing.
 
-        That is what sessions append, record, retract and configure, and which are opened or forked.
+        That is what sessions append, record, retract and configure, and which are opened, forked or
+        deleted.
         Reads in the block see it, and all others once it is stored. An error that leaves the block
         undoes it, ConflictError of a stale `expect` as any other. A batch within another one is a
-        part of it: undone alone if its own error is caught. Keep it short, and await nothing in it:
-        with SQLite, all other writers wait. Compactions, imports, and what the read models answer
-        (search, costs) cannot be part of it, and raise StorageError.
+        part of it: undone alone if its own error is caught. Keep it short, for with SQLite all
+        other writers wait, and await nothing in it: `run_async` runs a function that holds it.
+        Compactions, imports, erasures, and what the read models answer (search, costs) cannot be
+        part of it, and raise StorageError.
         """
         with ExitStack() as transaction:
             with translate_storage_errors(self.name):

@@ -273,3 +273,91 @@ def test_a_fork_shares_its_history_and_goes_its_own_way(run: Run, talk: Path) ->
     assert run("recall", "branch", "6", "--json").json["recalled"][0]["kind"] == "tool_result"
     assert "Now b.py." not in run("view", "branch").out
     assert run("fork", "talk", "talk").code == 1
+
+
+def test_blocks_are_listed_in_order_or_from_the_end_whatever_a_view_shows(
+    run: Run, talk: Path
+) -> None:
+    run("retract", "talk", "7")
+    recalled = run("recall", "talk", "last", "--json").json["recalled"]
+
+    listed = run("blocks", "talk", "--json").json["blocks"]
+    positions = [one["position"] for one in listed]
+    asked = {
+        ("--last", "2"): positions[-2:],
+        ("--last", "2", "--newest-first"): positions[:-3:-1],
+        ("--after", "3", "--before", "9"): [at for at in positions if 3 < at < 9],
+        ("--retracted",): sorted([*positions, 7]),
+        ("--kind", "user", "--kind", "tool_call"): [
+            one["position"] for one in listed if one["kind"] in {"user", "tool_call"}
+        ],
+    }
+    found = {
+        words: [one["position"] for one in run("blocks", "talk", *words, "--json").json["blocks"]]
+        for words in asked
+    }
+
+    assert 7 not in positions
+    assert listed[-1:] == recalled
+    assert found == asked
+    shown = run("blocks", "talk", "--last", "1").out.splitlines()
+    assert shown[0].startswith(f"#{positions[-1]} ")
+    assert shown[-1] == "1 block"
+
+
+def test_all_blocks_are_taken_back_at_once(run: Run, talk: Path) -> None:
+    position = run("show", "talk", "--json").json["position"]
+
+    answer = run("retract", "talk", "--all", "--json").json
+
+    assert answer["handles"] == [[1, position]]
+    assert run("blocks", "talk", "--json").json["blocks"] == []
+    assert len(run("blocks", "talk", "--retracted", "--json").json["blocks"]) == 8
+
+
+def test_records_are_put_listed_shown_and_removed(
+    run: Run, talk: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "state.json").write_text('{"step": 1, "name": "\\u00e9"}')
+    (tmp_path / "image").write_bytes(b"\x00\xff")
+    state = str(tmp_path / "state.json")
+
+    first = run("records", "talk", "state", "--put", state, "--key", "1", "--json").json
+    again = run("records", "talk", "state", "--put", state, "--key", "1", "--json").json
+    image = run("records", "talk", "image", "--put", str(tmp_path / "image"), "--bytes").out
+    words = ("records", "talk", "state", "--put", state, "--expect")
+    second = run(*words, str(first["position"]), "--json").json
+
+    assert (
+        again
+        == first
+        == {
+            "session": "talk",
+            "namespace": "default",
+            "name": "state",
+            "position": second["position"] - 2,
+        }
+    )
+    assert image == f"image is at #{second['position'] - 1}\n"
+    stale = run(*words, str(first["position"]))
+    assert stale.code == 1
+    assert f"'state' is at #{second['position']}, not at" in stale.err
+    found = run("records", "talk", "state", "--json").json["record"]
+    assert found["value"] == {"step": 1, "name": "\u00e9"}
+    assert run("records", "talk", "state").out == '{"step": 1, "name": "\u00e9"}\n'
+    listed = run("records", "talk", "--json").json["records"]
+    assert [one.get("base64") for one in listed] == ["AP8=", None]
+    assert len(run("records", "talk", "--prefix", "st", "--json").json["records"]) == 1
+    assert "[2 bytes]" in run("records", "talk").out
+    assert run("records", "talk", "state", "--remove").code == 0
+    assert run("records", "talk", "state", "--remove").code == 1
+    assert run("records", "talk", "state").code == 1
+    history = run("records", "talk", "state", "--history", "--json").json["records"]
+    assert [one["removed"] for one in history] == [True, False, False]
+    assert "[removed]" in run("records", "talk", "state", "--history").out
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"[1, 2]")))
+    run("records", "new", "piped", "--put", "-")
+    with open_store(str(talk)) as store:
+        piped = store.session("new", create=False).records.get("piped")
+    assert piped is not None
+    assert piped.value == [1, 2]

@@ -24,7 +24,7 @@ ARGUMENTS = {
     **dict.fromkeys(("demo", "formats", "sessions", "costs", "policies", "settings"), ""),
     **dict.fromkeys(("verify", "rebuild"), ""),
     **dict.fromkeys(("show", "view", "diff", "lineage", "audit", "prepare"), "long"),
-    **dict.fromkeys(("meter", "activate", "revert"), "long"),
+    **dict.fromkeys(("meter", "activate", "revert", "blocks", "records"), "long"),
     **dict.fromkeys(("recall", "pin", "unpin", "hide", "retract"), "long 3"),
     "import": "small.jsonl",
     "reread": "s-1",

@@ -25,6 +25,10 @@ WRONG = {
     " revert talk --lineage unknown; meter talk --lineage unknown; diff long --from unknown;"
     " lineage long --lineage unknown",
     "must have characters": "append '' hi",
+    "retract takes handles": "retract talk; retract talk 3 --all",
+    "records takes NAME with": "records talk --history; records talk --put x; records talk --raw",
+    "records takes one of": "records talk a --history --remove; records talk a --put x --raw",
+    "kinds are user": "blocks talk --kind king",
     "takes one of TEXT": "append talk; append talk hi --blocks x.json",
     "'king'": "append talk hi --role king",
     "'x' is not a handle": "append talk hi --expect x; recall talk x",

@@ -80,6 +80,10 @@ def test_all_of_a_batch_is_stored_and_seen_by_others_once_it_ends(
         assert texts(another.session("fork"))[-1] == "of the fork"
 
     assert session.info.title == "a title"
+    # The next append is decided on what is there, and need not be refused first.
+    decided = store.events.load_session(session.namespace, session.key)
+    assert decided is not None
+    assert decided.version == session.position
     assert number_of_rows(store) != rows
     session.append(Block.user("after"))
     store.session("new").append(Block.user("after"))
@@ -108,6 +112,44 @@ def test_an_error_undoes_all_of_a_batch(store: SessionStore, database: str) -> N
         write_all(another)
         another.session("other", subject="somebody else").append(Block.user("other"))
     session.append(Block.user("after"))
+    assert verify(store).violations == []
+
+
+def test_no_view_shows_what_was_undone(store: SessionStore) -> None:
+    session = store.session("a")
+    session.append(Block.user("before"))
+    session.view()
+    with undone(store):
+        session.append(Block.assistant("undone"))
+        session.view()
+
+    session.append(Block.assistant("after"), Block.user("and on"))
+
+    assert [entry.text for entry in session.view().entries] == ["before", "after", "and on"]
+
+
+def test_a_session_is_deleted_and_begun_again_in_a_batch_or_neither(store: SessionStore) -> None:
+    def begin_again() -> None:
+        store.delete("a")
+        session = store.session("a")
+        session.append(Block.user("new"))
+        session.records.put("state", "new")
+
+    session = store.session("a")
+    session.append(Block.user("old"))
+    session.records.put("state", "old")
+
+    with undone(store):
+        begin_again()
+    found = session.records.get("state")
+    assert found is not None
+    assert (texts(store.session("a")), found.value) == (["old"], "old")
+    with store.batch():
+        begin_again()
+
+    again = store.session("a")
+    assert texts(again) == ["new"]
+    assert [one.value for one in again.records.history("state")] == ["new"]
     assert verify(store).violations == []
 
 
@@ -183,6 +225,7 @@ def test_batches_of_threads_and_processes_lose_nothing(store: SessionStore, data
             for opened in (own, store):
                 together.wait()
                 for turn in range(rounds):
+                    opened.session("shared").append(Block.note("without a batch"))
                     with opened.batch():
                         shared = opened.session("shared")
                         newest = shared.records.get("counter")
@@ -200,7 +243,7 @@ def test_batches_of_threads_and_processes_lose_nothing(store: SessionStore, data
     newest = store.session("shared").records.get("counter")
     assert newest is not None
     assert newest.value == 4 * 2 * rounds
-    assert len(texts(store.session("shared"))) == 4 * 2 * rounds
+    assert len(texts(store.session("shared"))) == 2 * 4 * 2 * rounds
     check_log(store)
 
 
