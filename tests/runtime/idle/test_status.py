@@ -38,6 +38,18 @@ def test_what_is_due_waits_longest_first_and_what_rests_is_next(idle: Idle) -> N
     assert said.due_sessions[0]["attempts_left"] == RULES.attempts
 
 
+def test_a_session_of_records_only_is_not_due_and_records_let_no_other_wait(idle: Idle) -> None:
+    idle.store.session("state").records.put("state", "words " * 9_000)
+    talk(idle.session)
+    idle.pass_time(REST - 1)
+    idle.session.records.put("state", {"step": 1})
+    idle.pass_time(1)
+
+    due = status(idle).due_sessions
+
+    assert [one["session"] for one in due] == [idle.session.key]
+
+
 def test_whoever_is_at_a_session_is_named_until_the_lease_ends(idle: Idle) -> None:
     talk(idle.session)
     request_by_another(idle.session, "a worker")
