@@ -11,14 +11,8 @@ from uuid import UUID
 from ...domain.errors import ConflictError, NotFoundError
 from ...domain.session import derive_session_id
 from ..storage.event_log.addresses import is_postgres
-from ..storage.event_log.erasure import (
-    ErasedContent,
-    delete_sessions,
-    erase_contents,
-    find_forks,
-    find_subject,
-    mark_erased,
-)
+from ..storage.event_log.content_removal import ErasedContent, erase_contents, mark_erased
+from ..storage.event_log.erasure import delete_sessions, find_forks, find_subject
 from ..storage.event_log.event_store import SessionName
 from ..storage.event_log.log_tables import DeletedStream
 from ..storage.event_log.storage_errors import translate_storage_errors

@@ -92,12 +92,15 @@ class LogCopy:
     def compare_session(self, session: SessionExtent) -> None:
         """Raise ImportFileError if the target has another session of that name."""
         longer_here = longer_there = False
-        ids = set()
+        name = (self.namespace or session.name[0], session.name[1])
+        ids = {self._rename_stream(extent.stream).originator_id for extent in session.streams}
+        gone = {one.originator_id for one in self.target.recorder.select_deleted(*name)}
+        if gone & ids and session.is_whole:
+            raise _make_refusal(session, "was deleted there", is_there=False)
         for extent in session.streams:
             stream = self._rename_stream(extent.stream)
             id = stream.originator_id
             head = self._read_head(id)
-            ids.add(id)
             longer_here |= extent.last > head
             longer_there |= extent.last < head
             common = extent._replace(last=min(head, extent.last))
@@ -116,10 +119,6 @@ class LogCopy:
                         f"the subject {subject!r} is known here by another secret, so its events "
                         "cannot be equal: restore the file into another database"
                     )
-        name = (self.namespace or session.name[0], session.name[1])
-        gone = {one.originator_id for one in self.target.recorder.select_deleted(*name)}
-        if gone & ids and session.is_whole:
-            raise _make_refusal(session, "was deleted there")
         there_too = {one.originator_id for one in self.target.recorder.select_streams(*name)}
         if longer_here and (longer_there or not there_too <= ids):
             raise _make_refusal(session, "it went on both there and in the file")
@@ -318,8 +317,8 @@ def _get_comparable(row: StoredRow) -> tuple[object, ...]:
     return row.originator_version, row.topic, row.subject, row.key_id, row.digest, row.carried
 
 
-def _make_refusal(session: SessionExtent, why: str) -> ImportFileError:
+def _make_refusal(session: SessionExtent, why: str, *, is_there: bool = True) -> ImportFileError:
     return ImportFileError(
-        f"session {session.name[1]!r} is there already, and {why}: "
+        f"session {session.name[1]!r} {'is there already, and ' if is_there else ''}{why}: "
         "restore it into another namespace, with --namespace"
     )

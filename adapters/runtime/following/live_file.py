@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from hashlib import blake2b
 from pathlib import Path
 
+from ....domain.errors import NotFoundError
 from ...transcripts.formats.catalog import FORMATS
 from ...transcripts.formats.format import LineReader
 from ...transcripts.formats.json_lines import LineFile, SourceLine
@@ -55,6 +56,8 @@ class LiveFile:
     options: ImportOptions = DEFAULT_OPTIONS
     links: SubAgentLinks = field(default_factory=SubAgentLinks)
     is_reread: bool = False
+    is_deleted: bool = False
+    """Whether its session was deleted meanwhile, and so is not read any more."""
     _reading: _Reading | None = None
 
     @property
@@ -64,6 +67,9 @@ class LiveFile:
 
     def advance(self) -> Iterator[FileNews]:
         """Read what was written since the last call."""
+        yield from self._end_at_deletion(self._advance())
+
+    def _advance(self) -> Iterator[FileNews]:
         try:
             status = self.path.stat()
         except OSError:
@@ -86,6 +92,9 @@ class LiveFile:
 
         With `final`, also store what waited for further lines.
         """
+        yield from self._end_at_deletion(self._settle(final=final))
+
+    def _settle(self, *, final: bool) -> Iterator[FileNews]:
         if (reading := self._reading) is None:
             return
         self._read_lines(reading, is_settled=True)
@@ -99,7 +108,7 @@ class LiveFile:
     def end(self) -> Iterator[FileNews]:
         try:
             if self._reading:
-                yield from self._read_new()
+                yield from self._end_at_deletion(self._read_new())
                 yield from self.settle(final=True)
         finally:
             self.close()
@@ -124,6 +133,18 @@ class LiveFile:
         except OSError:
             pass
         return False
+
+    def _end_at_deletion(self, news: Iterator[FileNews]) -> Iterator[FileNews]:
+        """Yield the news until the session is deleted; later lines do not bring it back."""
+        if self.is_deleted:
+            return
+        try:
+            yield from news
+        except NotFoundError as error:
+            self.is_deleted = True
+            if reading := self._reading:
+                reading.importing.report.errors.append(f"{reading.importing.report.path}: {error}")
+                yield from self._make_news(reading)
 
     def _read_new(self) -> Iterator[FileNews]:
         reading = self._reading

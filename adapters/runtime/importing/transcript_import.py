@@ -8,6 +8,7 @@ from eventsourcing.persistence import IntegrityError
 
 from ....domain.blocks import Block, Origin, ToolCall
 from ....domain.compaction import RECORDED_LINEAGE
+from ....domain.errors import NotFoundError
 from ....domain.session_events import Parent
 from ....domain.token_estimate import count_characters
 from ...storage.event_log.log_tables import ImportRow
@@ -235,8 +236,18 @@ class TranscriptImport:
         """Store what was read so far of a file that may grow."""
         self.flush()
         self.set_titles()
+        self._refuse_deleted()
         self.report.complete = True
         self.store.events.save(imports=[self._make_row()])
+
+    def _refuse_deleted(self) -> None:
+        """Raise NotFoundError if a session of the file was deleted since it was opened here."""
+        for target in self.targets.values():
+            # The position is read from the database, where another process may have deleted it.
+            if target.session and not (
+                target.session.position and target.session.log.id == target.session_id
+            ):
+                raise NotFoundError(f"session {target.begin.key!r} was deleted while it was read")
 
     def flush(self) -> None:
         batch, self.batch, self.batched = self.batch, [], 0

@@ -1,73 +1,32 @@
-"""Deletes sessions, and removes the content of those that are to be erased.
+"""Deletes sessions, and records which are to be erased.
 
 A deletion ends the streams of a session and moves them to another catalog, so that its name is
-free. An erasure is recorded with it, or later; then the content of every event goes, whatever its
-kind, with the bodies and source segments that nothing else refers to. What a crash interrupts is
-found by the catalog, and done again: each step may be repeated.
+free. An erasure is recorded with it, or later; `content_removal` does it. What a crash interrupts
+is found by the catalog, and done again: each step may be repeated.
 """
 
-import re
 from collections.abc import Iterator, Sequence
 from collections.abc import Set as AbstractSet
-from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
-from eventsourcing.persistence import IntegrityError, MapperDeserialisationError
+from eventsourcing.persistence import IntegrityError
 
-from ....domain.compaction_events import LineageDeleted
 from ....domain.errors import NotFoundError
 from ....domain.event import Aggregate, load_state
 from ....domain.session import Session, SessionState
-from ....domain.session_events import SessionDeleted, SessionErased
 from .chain import StreamSegment
+from .content_removal import SELECT_OF_SUBJECT
 from .event_store import EventStore, SessionName
 from .log_names import make_table_rows
-from .log_tables import (
-    DELETED,
-    KEYS,
-    RECORDS,
-    STREAMS,
-    Batch,
-    DeletedStream,
-    StoredRow,
-    Stream,
-    make_erased_state,
-)
-from .recorder import LogTransaction
-from .source_segments import list_digests
-from .stream_check import read_rows
+from .log_tables import DELETED, STREAMS, Batch, DeletedStream, Stream
 
-TOMBSTONES = frozenset(one.TOPIC for one in (SessionDeleted, SessionErased, LineageDeleted))
-"""The events that an erasure leaves as they are."""
-_BLANK_ROWS = 500
-_SEGMENT_NAME = re.compile(rb'"segment":"([0-9a-f]{32})"')
-"""The segment that a block came from; in a text, the quotes would be escaped."""
-
-_OF_SUBJECT = (
-    "SELECT {columns} FROM {table} AS of WHERE (SELECT subject FROM stored_events"
-    " WHERE stored_events.originator_id = of.originator_id"
-    " ORDER BY originator_version LIMIT 1) = ?"
-)
-"""A stream has the same subject from its first event on."""
 _SELECT_FORKS = (
     "SELECT namespace, session FROM streams WHERE lineage IS NULL AND NOT EXISTS ("
     "SELECT 1 FROM stored_events WHERE stored_events.originator_id = streams.originator_id"
     " AND originator_version = 1) ORDER BY namespace, session"
 )
 """A fork's positions begin after those that it shares."""
-
-
-@dataclass(slots=True)
-class ErasedContent:
-    """What an erasure removed."""
-
-    events: int = 0
-    bytes: int = 0
-    """Of the contents, uncompressed."""
-    bodies: int = 0
-    segments: int = 0
 
 
 def delete_sessions(
@@ -206,157 +165,10 @@ def find_subject(store: EventStore, subject: str) -> tuple[list[SessionName], li
     if recorder.names.secret_of(subject) is None:
         raise NotFoundError(f"no session is about the subject {subject!r}")
     number = recorder.names.subject(subject)[0]
-    query = _OF_SUBJECT.format(columns="namespace, session", table=STREAMS)
+    query = SELECT_OF_SUBJECT.format(columns="namespace, session", table=STREAMS)
     living = recorder.datastore.read(f"{query} AND lineage IS NULL", (number,))
-    query = _OF_SUBJECT.format(columns="originator_id", table=DELETED)
+    query = SELECT_OF_SUBJECT.format(columns="originator_id", table=DELETED)
     gone = recorder.datastore.read(f"{query} AND lineage IS NULL AND erased IS NULL", (number,))
     ids = {recorder.decode_id(id) for (id,) in gone}
     deleted = [one for one in recorder.select_deleted() if one.originator_id in ids]
     return [(namespace, key) for namespace, key in living], deleted
-
-
-def erase_contents(store: EventStore) -> tuple[ErasedContent, list[UUID]]:
-    """Remove the content of all streams whose erasure is recorded and not done, in one transaction.
-
-    Also returns which streams these are. What free pages hold stays until `Recorder.purge`.
-    """
-    return _Erasing(store).run()
-
-
-def mark_erased(store: EventStore, ids: Sequence[UUID]) -> None:
-    """Record that nothing is left of the contents that `erase_contents` removed."""
-    rows = [(True, store.recorder.encode_id(id)) for id in ids]
-    with store.recorder.transaction() as transaction:
-        query = "UPDATE deleted_streams SET erased = ? WHERE originator_id = ?"
-        transaction.execute_many(query, rows)
-
-
-class _Erasing:
-    def __init__(self, store: EventStore) -> None:
-        self.store = store
-        self.recorder = store.recorder
-        self.done = ErasedContent()
-        self._bodies: dict[str, set[bytes]] = {}
-        """The hashes of the bodies that the erased events refer to, by subject."""
-        self._named: set[bytes] = set()
-        """The segments of files that several sessions came from."""
-
-    def run(self) -> tuple[ErasedContent, list[UUID]]:
-        with self.recorder.transaction() as transaction:
-            transaction.lock_contents()
-            deleted = self.recorder.select_deleted()
-            streams = [one for one in deleted if one.erased is False]
-            imported = {_name_session(one) for one in streams if one.segments}
-            for one in streams:
-                is_alone = _name_session(one) in imported
-                self._blank_stream(transaction, one.originator_id, is_alone=is_alone)
-                for table in (KEYS, RECORDS):  # the names in these were chosen by users
-                    transaction.execute(
-                        f"DELETE FROM {table} WHERE originator_id = ?",  # noqa: S608 - our names
-                        self.recorder.encode_id(one.originator_id),
-                    )
-            for subject, hashes in self._bodies.items():
-                self._remove_bodies(transaction, subject, hashes)
-            self._remove_segments(transaction, deleted)
-        ids = [one.originator_id for one in streams]
-        self.store.forget_streams(*ids)
-        return self.done, ids
-
-    def _blank_stream(self, transaction: LogTransaction, id: UUID, *, is_alone: bool) -> None:
-        """Replace the content of a stream's events by its size; `is_alone` has its own source."""
-        encoded = self.recorder.encode_id(id)
-        blank: list[tuple[Any, ...]] = []
-        for row in read_rows(self.store, id, 1, None):
-            if row.is_erased or row.topic in TOMBSTONES:
-                continue
-            size = self._note_content(row, is_alone=is_alone)
-            self.done.events += 1
-            self.done.bytes += size
-            blank.append((make_erased_state(size), encoded, row.originator_version))
-            if len(blank) == _BLANK_ROWS:
-                _blank_rows(transaction, blank)
-        _blank_rows(transaction, blank)
-
-    def _note_content(self, row: StoredRow, *, is_alone: bool) -> int:
-        """Note the bodies and segments of an event; return the size of its content in bytes."""
-        mapper = self.store.mapper
-        try:
-            plaintext = mapper.read_plaintext(row)
-            bodies = mapper.list_references(row)
-        except Exception:  # noqa: BLE001 - damaged bytes may fail in any way, and go all the same
-            return len(row.state)
-        self._bodies.setdefault(row.subject, set()).update(bodies)
-        if not is_alone and (named := _SEGMENT_NAME.search(plaintext)):
-            self._named.add(bytes.fromhex(named[1].decode()))
-        size = len(plaintext)
-        with suppress(MapperDeserialisationError):  # a body that is missing has no size
-            size += sum(len(content) for _, content in mapper.read_bodies(row))
-        return size
-
-    def _remove_bodies(self, transaction: LogTransaction, subject: str, hashes: set[bytes]) -> None:
-        """Remove those bodies of a subject to which no other event refers."""
-        number = self.recorder.names.subject(subject)[0]
-        for id in self._find_others(number):
-            if not hashes:
-                return
-            for row in read_rows(self.store, id, 1, None):
-                hashes.difference_update(self.store.mapper.list_references(row))
-        rows = [(number, digest) for digest in hashes]
-        transaction.execute_many("DELETE FROM bodies WHERE subject = ? AND hash = ?", rows)
-        self.done.bodies += len(rows)
-
-    def _find_others(self, subject: int) -> Iterator[UUID]:
-        """Yield the streams about a subject whose content stays."""
-        for table, condition in ((STREAMS, ""), (DELETED, " AND erased IS NULL")):
-            query = _OF_SUBJECT.format(columns="originator_id", table=table) + condition
-            for (id,) in self.recorder.datastore.read(query, (subject,)):
-                yield self.recorder.decode_id(id)
-
-    def _remove_segments(
-        self, transaction: LogTransaction, deleted: Sequence[DeletedStream]
-    ) -> None:
-        """Remove the segments of the sources, but for those that another import has as well.
-
-        A file that several sessions came from is dropped as a whole.
-        """
-        own, kept, named = set[bytes](), set[bytes](), self._named
-        for one in deleted:
-            digests = set(list_digests(one.segments))
-            if one.erased is False or digests & named:
-                own |= digests
-                transaction.execute(
-                    "UPDATE deleted_streams SET segments = ? WHERE originator_id = ?",
-                    b"",
-                    self.recorder.encode_id(one.originator_id),
-                )
-            else:
-                kept |= digests
-        for row in self.recorder.select_imports():
-            digests = set(list_digests(row.segments))
-            if digests & named:
-                own |= digests
-                transaction.execute(
-                    "UPDATE imports SET segments = ? WHERE namespace = ? AND source = ?",
-                    b"",
-                    row.namespace,
-                    row.source,
-                )
-            else:
-                kept |= digests
-        gone = [(digest,) for digest in (own | named) - kept]
-        transaction.execute_many("DELETE FROM source_segments WHERE digest = ?", gone)
-        self.done.segments += len(gone)
-
-
-def _name_session(stream: DeletedStream) -> tuple[str, str, int]:
-    return stream.namespace, stream.session, stream.generation
-
-
-def _blank_rows(transaction: LogTransaction, rows: list[tuple[Any, ...]]) -> None:
-    if rows:
-        transaction.execute_many(
-            "UPDATE stored_events SET state = ?, carried = '{}'"
-            " WHERE originator_id = ? AND originator_version = ?",
-            rows,
-        )
-        rows.clear()

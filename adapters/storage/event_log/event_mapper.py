@@ -16,9 +16,16 @@ from eventsourcing.domain import DomainEventProtocol
 from eventsourcing.persistence import Compressor, Mapper, MapperDeserialisationError
 from pydantic_core import from_json
 
+from ....domain.compaction_events import CompactionOpened
 from ....domain.event import EVENT_CLASSES, Event, StoredValue, dump_state
 from ....domain.ranges import Ranges
-from ....domain.session_events import BlockAppended, ToolCallAbandoned, ToolCalled, ToolReturned
+from ....domain.session_events import (
+    BlockAppended,
+    SessionOpened,
+    ToolCallAbandoned,
+    ToolCalled,
+    ToolReturned,
+)
 from ....domain.token_estimate import CHARS_PER_TOKEN, estimate_block, estimate_text
 from .log_tables import StoredContent, StoredRow
 
@@ -27,6 +34,8 @@ ADDRESS_SIZE = 20
 MIN_BODY_BYTES = 8_192
 """The bytes from which text or media is stored as a separate body; may change at any time."""
 _ENVELOPE = frozenset({"originator_id", "originator_version", "subject", "key_id"})
+OPENING_TOPICS = frozenset({SessionOpened.TOPIC, CompactionOpened.TOPIC})
+"""The events that say which stream continues which; an erasure leaves them that."""
 _BLOCKS = (BlockAppended, ToolCalled, ToolReturned)
 _SURROGATE_PAIRS = re.compile("[\ud800-\udbff][\udc00-\udfff]")
 """Two separate halves of a character, which JSON would join."""
@@ -96,12 +105,13 @@ class EventMapper(Mapper[UUID]):
             raise _make_unreadable_error(row, error) from error
 
     def _read_event(self, row: StoredRow) -> Event:
-        if row.is_erased:
+        if row.is_erased and row.topic not in OPENING_TOPICS:
             raise ValueError("its content was erased")
         event_class = EVENT_CLASSES.get(row.topic)
         if event_class is None:
             raise ValueError("this cutbank does not know such events: upgrade it")
         state = load_json(self.read_plaintext(row))
+        state.pop("erased", None)
         for path, kind, digest in state.pop("bodies", ()):
             content = decompress_any(self.body_of(row.subject, bytes.fromhex(digest)))
             _set_at_path(state, path, content if kind == "bytes" else decode_body(content))

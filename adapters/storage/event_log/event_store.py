@@ -28,7 +28,7 @@ from ....domain.session_events import RECORD_TOPICS, RecordEvent, SessionOpened
 from ....projections.view_content import RecordedEvent, TokenCounts
 from .chain import Chain
 from .database_addresses import open_recorder
-from .event_mapper import EventMapper, matches_keyed_hash
+from .event_mapper import OPENING_TOPICS, EventMapper, matches_keyed_hash
 from .log_tables import AppendKey, ImportRow, RecordRow, Segment, StoredRow, Stream
 from .recorder import Recorder
 
@@ -38,7 +38,6 @@ _A = TypeVar("_A", bound=Aggregate[Any])
 SessionName = tuple[str, str]
 """The namespace and key of a session."""
 MAX_CACHED_STREAMS = 1_000
-_OPENING_TOPICS = frozenset({SessionOpened.TOPIC, CompactionOpened.TOPIC})
 LOCK_COUNT = 256
 """Streams that share a lock wait for each other, which is harmless."""
 
@@ -480,7 +479,7 @@ def _remember(cache: dict[_K, _V], key: _K, value: _V) -> None:
 def _find_opened_streams(events: Sequence[Event]) -> list[Stream]:
     streams = []
     for event in events:
-        if event.TOPIC in _OPENING_TOPICS:
+        if event.TOPIC in OPENING_TOPICS:
             opened = cast(SessionOpened | CompactionOpened, event)
             name, id = (opened.namespace, opened.key), opened.originator_id
             if isinstance(opened, CompactionOpened):

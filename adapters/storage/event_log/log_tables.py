@@ -152,11 +152,6 @@ TableRows = dict[str, Sequence[tuple[Any, ...]]]
 _ERASED = b'{"erased":'
 
 
-def make_erased_state(size: int) -> bytes:
-    """Return what stands in the place of an erased content of so many bytes."""
-    return b"%b%d}" % (_ERASED, size)
-
-
 class StoredContent(NamedTuple):
     hash: bytes
     """Keyed hash of the plaintext."""

@@ -317,3 +317,43 @@ def test_the_verbs_export_and_import_it(
     assert (code, sorted(json.loads(out)[0]["sessions"])) == (0, EVERY)
     with cutbank.open(copy) as other:
         assert rows(other) == rows(told)
+
+
+def test_a_fork_of_a_deleted_session_takes_along_what_it_shares(
+    store: SessionStore, elsewhere: SessionStore, tmp_path: Path
+) -> None:
+    talk(store.session("main"), 12)
+    store.session("main").compact(KEEPS_LITTLE, limit=LIMIT)
+    fork = store.session("main").fork("fork")
+    talk(store.session("main"), 2)
+    store.delete("main")
+    talk(store.session("main"), 3)
+    view = fork.view()
+
+    report = restored(elsewhere, archived(store, tmp_path / "fork.cutbank", "fork"))
+
+    assert (report.errors, report.sessions) == ([], ["fork"])
+    assert [session.key for session in elsewhere.sessions()] == ["fork"]
+    assert elsewhere.session("fork").view() == view
+    assert verify(elsewhere).violations == []
+    for session in (elsewhere.session("main"), store.session("main")):
+        session.append(Block.user("each has a session of that name of its own"))
+    again = restored(elsewhere, archived(store, tmp_path / "again.cutbank", "fork"))
+    assert (again.errors, again.added) == ([], 0)
+
+
+def test_what_was_deleted_does_not_come_back_by_an_archive(
+    store: SessionStore, tmp_path: Path
+) -> None:
+    talk(store.session("main"), 3)
+    archive = archived(store, tmp_path / "main.cutbank", "main")
+    for forget in (store.delete, store.erase):
+        forget("main")
+
+        report = restored(store, archive)
+
+        (error,) = report.errors
+        assert "session 'main' was deleted there: restore it into another namespace" in error
+        assert store.sessions() == []
+    assert restored(store, archive, namespace="another").errors == []
+    assert verify(store).violations == []

@@ -270,3 +270,25 @@ def test_every_sample_that_grows_ends_as_one_import_of_it(tmp_path: Path) -> Non
             raw = sample.read_bytes()
             changes = [(end, "" if end % 3 else "rests") for end in range(150, len(raw), 700)]
             check_followed(folder / sample.name, raw, changes)
+
+
+def test_a_session_that_is_deleted_while_it_is_followed_does_not_come_back(
+    store: SessionStore, tmp_path: Path
+) -> None:
+    path = tmp_path / f"{SESSION}.jsonl"
+    said = talk()
+    path.write_bytes(said.raw())
+    with closing(LiveFile(store, path)) as live:
+        list(live.advance())
+        assert [session.key for session in store.sessions()] == [SESSION]
+        store.erase(SESSION)
+        said.user("And what came after?")
+        path.write_bytes(said.raw())
+
+        news = [*live.advance(), *live.end()]
+
+    errors = [error for one in news for error in one.errors]
+    assert len(errors) == 1
+    assert f"session '{SESSION}' was deleted while it was read" in errors[0]
+    assert store.sessions() == []
+    assert verify(store).violations == []

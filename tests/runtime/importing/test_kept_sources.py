@@ -197,3 +197,20 @@ def test_an_archive_holds_the_sources_too(store: SessionStore, tmp_path: Path) -
         restored = other.session(SESSION, create=False)
         assert bytes_of(restored, "claude-code") == path.read_bytes()
         assert verify(other).is_ok
+
+
+def test_an_erased_session_takes_the_file_along_that_it_shared(
+    store: SessionStore, tmp_path: Path
+) -> None:
+    (path,) = (path for path in samples() if path.parent.name == "openai-messages-tau")
+    (report,) = import_path(store, path)
+    first, second, *_ = report.sessions
+    (prompt, *_) = store.session(second).blocks(kinds=["user"])
+    written = json.dumps(prompt.block.text)[1:100].encode()
+    assert written in kept_bytes(store, path)
+
+    store.erase(second)
+
+    assert kept_segments(store, path) == []
+    assert store.session(first, create=False).view().entries
+    assert verify(store).violations == []

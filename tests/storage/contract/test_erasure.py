@@ -3,6 +3,7 @@
 import os
 import threading
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -386,3 +387,57 @@ def test_bad_input_changes_nothing(store: SessionStore) -> None:
         assert not isinstance(refused.value, StorageError)
 
     assert asked(store, "SELECT count(*) FROM stored_events") == before
+
+
+def test_a_deletion_may_be_part_of_a_batch_and_an_erasure_not(store: SessionStore) -> None:
+    store.session("x").append(Block.user("planted"))
+    with suppress(ConnectionError), store.batch():
+        store.delete("x")
+        store.session("x").append(Block.user("again"))
+        raise ConnectionError
+    assert [entry.block for entry in store.session("x").view().entries] == [Block.user("planted")]
+
+    with store.batch():
+        store.delete("x")
+        store.session("x").append(Block.user("again"))
+    assert [entry.block for entry in store.session("x").view().entries] == [Block.user("again")]
+
+    with pytest.raises(StorageError, match="cannot be part of a batch"), store.batch():
+        store.erase("x")
+    assert verify(store).violations == []
+
+
+def test_an_export_of_what_is_just_erased_ends_in_one_line(
+    store: SessionStore, database: str, tmp_path: Path
+) -> None:
+    session = store.session("x")
+    fill(session)
+    with cutbank.open(database) as other:
+        theirs = other.session("x")
+        assert theirs.view().entries
+        store.erase("x")
+
+        with pytest.raises(CutbankError) as refused:
+            cutbank.export(theirs, "openai-chat", tmp_path / "out.json")
+
+    assert "\n" not in str(refused.value)
+    assert not (tmp_path / "out.json").exists()
+
+
+def test_a_fork_that_left_before_an_erased_session_began_goes_on(
+    store: SessionStore, database: str
+) -> None:
+    session = store.session("x")
+    session.append(Block.user("kept"))
+    between = session.fork("between", at=3)
+    between.append(Block.user("planted " * 200))
+    fork = between.fork("f", at=3)
+    view = fork.view()
+
+    report = store.erase("between")
+
+    assert report.sessions == [("default", "between")]
+    assert fork.view() == view
+    with cutbank.open(database) as again:
+        assert again.session("f", create=False).view() == view
+    assert verify(store).violations == []
