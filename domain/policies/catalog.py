@@ -11,6 +11,7 @@ from ..settings import setting
 from ..window import Plan, Window
 from .clear_tool_results import ClearToolResults
 from .forget_middle import ForgetMiddle
+from .layered import Layered
 from .newest_messages import NewestMessages
 from .pi import Pi
 from .policy import (
@@ -93,6 +94,7 @@ POLICIES: dict[str, type[Policy]] = {
         RetentionWindow,
         PreserveZone,
         Pi,
+        Layered,
         ForgetMiddle,
         UserMessages,
         TailTurns,

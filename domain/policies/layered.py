@@ -1,0 +1,164 @@
+"""Clear tool output that newer output supersedes; if that is not enough, move the boundary."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from ..blocks import BlockKind, ToolCall
+from ..compaction_events import Trigger, Trim
+from ..errors import NothingToCompactError
+from ..item import WindowItem, find_message_start
+from ..settings import setting
+from ..trims import count_saved_tokens, iter_effective_trims
+from ..window import Plan, Window
+from .policy import check_settings, share_setting, token_setting
+
+_CACHE_WRITES = 1.25
+"""What a token costs that is written into the cache, in prices of one that is read without it."""
+_CACHE_READS = 0.1
+
+
+@dataclass(frozen=True)
+class Layered:
+    """Keeps as much as it can word for word, and more of it shortened.
+
+    Past the threshold, results of calls that were made again are cleared first, if the prompts
+    saved pay for the cache that this breaks. Else the boundary moves, to a turn's beginning if one
+    is near: the newest blocks stay whole, older ones stay with their tool results shortened, and
+    what came before is summarized. Enough leaves that it does not fire again soon.
+    """
+
+    name: ClassVar[str] = "layered"
+    source: ClassVar[str] = "cutbank's own"
+
+    threshold: float = share_setting(0.8, help="so much of it in use fires")
+    keep: float = share_setting(0.4, help="of the newest stays at most")
+    whole: float = setting(
+        0.5, unit="of what stays", least=0, most=1, help="and newest keeps its tool results whole"
+    )
+    shown_characters: int = setting(
+        400, unit="characters", least=0, help="are shown of a shortened result"
+    )
+    summary_tokens: int = token_setting(4_096, least=1, help="may be the summary")
+
+    def __post_init__(self) -> None:
+        check_settings(self)
+
+    @property
+    def fires_by_tokens(self) -> bool:
+        return True
+
+    def fires(self, window: Window) -> bool:
+        return window.limit > 0 and window.used_tokens > self._find_threshold(window)
+
+    def plan(self, window: Window) -> Plan | None:
+        is_asked = window.trigger is not Trigger.THRESHOLD
+        if not is_asked and not self.fires(window):
+            return None
+        if trims := self._find_paying_trims(window):
+            reason = f"{window.trigger}: {len(trims):,} tool results were read again since"
+            return Plan(None, reason, summary_tokens=0, trims=trims)
+        cut, trims = self._find_cut(window)
+        if not cut and not trims:
+            raise NothingToCompactError(
+                f"nothing to compact: of {window.tokens:,} tokens in view {window.running[-1]:,}"
+                f" may leave, and the newest {self._find_room(window):,} are kept (keep)"
+            )
+        return Plan(
+            window.open_to_cut[cut].position if cut else None,
+            f"{window.trigger}: {window.used_tokens:,} tokens in use; the newest"
+            f" {self._find_room(window):,} are kept, older results of these shortened",
+            self.summary_tokens if cut else 0,
+            trims=trims,
+        )
+
+    def _find_threshold(self, window: Window) -> int:
+        return int(self.threshold * window.limit)
+
+    def _find_room(self, window: Window) -> int:
+        """Return the most tokens of blocks that stay."""
+        if window.limit <= 0:
+            return 20_000
+        free = self._find_threshold(window) - window.request_tokens - window.held_tokens
+        return max(0, min(int(self.keep * window.limit), free * 2 // 3))
+
+    # First: what newer output supersedes
+
+    def _find_paying_trims(self, window: Window) -> tuple[Trim, ...]:
+        """Return trims of superseded results that free enough, and pay for the broken cache."""
+        if window.limit <= 0:
+            return ()
+        old = _list_superseded(window.items)
+        found = [*iter_effective_trims(window, old, map(self._clear, old))]
+        saved = sum(count_saved_tokens(window, item, trim) for trim, item in found)
+        left = window.used_tokens - saved
+        if not found or left > self._find_threshold(window) * 9 // 10:
+            return ()
+        first = min(item.place for _, item in found)
+        behind = sum(item.tokens for item in window.items if item.place >= first) - saved
+        gain = saved * _CACHE_READS * max(window.expected_calls, 1)
+        return tuple([trim for trim, _ in found]) if gain > behind * _CACHE_WRITES else ()
+
+    # Then: the boundary
+
+    def _find_cut(self, window: Window) -> tuple[int, tuple[Trim, ...]]:
+        """Return the index of the first item to keep, 0 if all stay, and the trims behind it."""
+        items, room = window.open_to_cut, self._find_room(window)
+        whole, used, start = int(self.whole * room), 0, len(items)
+        trims: list[Trim] = []
+        while start:
+            item, trim = items[start - 1], None
+            tokens = item.tokens
+            if used + tokens > whole and item.kind is BlockKind.TOOL_RESULT:
+                trim = self._shorten(window, item)
+                tokens -= count_saved_tokens(window, item, trim) if trim else 0
+            if used + tokens > room and start < len(items):
+                break
+            used += tokens
+            trims += [trim] if trim else []
+            start -= 1
+        cut = _find_turn(items, start)
+        if cut:
+            first = items[cut].place if cut < len(items) else window.after + 1
+            trims = [trim for trim in trims if trim.position >= first]
+        return cut, tuple(sorted(trims, key=lambda trim: trim.position))
+
+    def _shorten(self, window: Window, item: WindowItem) -> Trim | None:
+        head = self.shown_characters * 2 // 3
+        trim = Trim(position=item.position, head=head, tail=self.shown_characters - head)
+        return next((one for one, _ in iter_effective_trims(window, [item], [trim])), None)
+
+    def _clear(self, item: WindowItem) -> Trim:
+        return Trim(position=item.position, head=0)
+
+
+def _find_turn(items: Sequence[WindowItem], start: int) -> int:
+    """Return where the next turn begins, if it is near; else where the next message does."""
+    if not 0 < start < len(items):
+        return start
+    near = start + (len(items) - start) // 4
+    for index in range(start, near + 1):
+        if items[index].turn != items[index - 1].turn:
+            return index
+    while start < len(items) and (
+        items[start].kind is BlockKind.TOOL_RESULT or find_message_start(items, start) < start
+    ):
+        start += 1
+    return start if start < len(items) else len(items) - 1
+
+
+def _list_superseded(items: Sequence[WindowItem]) -> list[WindowItem]:
+    """Return the results of calls that were made again, with the same words, and answered."""
+    calls = {
+        item.position: (item.block.name, item.block.arguments)
+        for item in items
+        if isinstance(item.block, ToolCall)
+    }
+    seen, old = set[tuple[str, str]](), list[WindowItem]()
+    for item in reversed(items):
+        call = calls.get(item.call or 0)
+        if item.kind is BlockKind.TOOL_RESULT and call is not None:
+            if call in seen:
+                old.append(item)
+            seen.add(call)
+    return old

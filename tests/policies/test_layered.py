@@ -1,0 +1,97 @@
+"""Layered: what newer output supersedes goes first, then the boundary moves, and not soon again."""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from worded_windows import make_plan, make_window
+
+from cutbank import NothingToCompactError, Trigger, Window, get_policy
+from cutbank.domain.compaction_events import Trim
+from cutbank.domain.settlement import settle_plan
+
+POLICY = get_policy("layered", shown_characters=40)
+READ_TWICE = "u c=11 r=300 c=12 r=300 c=11 r=300 u a"
+
+
+def full(words: str, limit: int = 1_000, used: int = 0, calls: int = 100) -> Window:
+    window = make_window(words, limit=limit, trigger=Trigger.THRESHOLD, expected_calls=calls)
+    return replace(window, in_use=used or window.block_tokens)
+
+
+def test_it_fires_above_a_share_of_the_limit() -> None:
+    window = full("u a u a", limit=100)
+
+    assert not POLICY.fires(replace(window, in_use=80))
+    assert POLICY.fires(replace(window, in_use=81))
+
+
+def test_a_result_that_was_read_again_is_cleared_and_nothing_else() -> None:
+    plan = make_plan(POLICY, full(READ_TWICE))
+
+    assert plan.trims == (Trim(position=3, head=0),)
+    assert (plan.cut, plan.summary_tokens) == (None, 0)
+
+
+@pytest.mark.parametrize(
+    "window",
+    [
+        full(READ_TWICE, calls=1),  # the prompts that are left do not pay for the broken cache
+        full(READ_TWICE, used=2_000),  # it would not be enough
+        full(READ_TWICE.replace("c=11 r=300 u", "c=13 r=300 u")),  # nothing was read again
+        full("u c=11 r=300 c=11 u=400 a=300"),  # the newer call has no answer yet
+    ],
+)
+def test_else_older_results_are_shortened_or_the_boundary_moves(window: Window) -> None:
+    plan = make_plan(POLICY, window)
+
+    assert plan.cut or {trim.head for trim in plan.trims} == {26}
+    assert plan.summary_tokens == (4_096 if plan.cut else 0)
+
+
+def test_the_newest_stay_whole_and_older_results_stay_shortened() -> None:
+    window = full("u a=600 u c=11 r=100 c=12 r=100 c=13 r=100 c=14 r=100 a")
+
+    plan = make_plan(POLICY, window)
+
+    # Of 400 tokens half are whole, and one result fits into them.
+    assert plan.cut == 3
+    assert plan.trims == tuple(Trim(position=at, head=26, tail=14) for at in (5, 7, 9))
+
+
+@pytest.mark.parametrize(
+    ("words", "cut"), [("u a=500 a u a=150 a=150 a", 4), ("u a=900 a a a a u", 3)]
+)
+def test_a_cut_moves_to_a_turn_that_is_near(words: str, cut: int) -> None:
+    assert make_plan(POLICY, full(words)).cut == cut
+
+
+def test_where_all_may_stay_it_says_so() -> None:
+    with pytest.raises(NothingToCompactError, match="newest 400 are kept"):
+        POLICY.plan(replace(full("u a"), trigger=Trigger.MANUAL))
+
+
+@given(
+    words=st.lists(
+        st.sampled_from(
+            ["u", "a", "u=40", "a=300", "c r=90", "c=11 r=250", "d!", "c=12 r", "u=700"]
+        ),
+        min_size=1,
+        max_size=30,
+    ),
+    limit=st.sampled_from([400, 1_000, 5_000]),
+    calls=st.sampled_from([1, 100]),
+)
+def test_after_it_there_is_room_for_a_tenth_and_more(
+    words: list[str], limit: int, calls: int
+) -> None:
+    window = full(" ".join(words), limit=limit, calls=calls)
+    if not POLICY.fires(window):
+        return
+    try:
+        settled = settle_plan(window, make_plan(POLICY, window))
+    except NothingToCompactError:
+        return
+    newest = window.items[-1].tokens
+    assert settled.kept_tokens <= max(0.72 * limit, window.held_tokens + newest)
