@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from .adapters.analysis.auditing.audit import lineage_tree as lineage_tree
     from .adapters.analysis.auditing.diffs import diff as diff
     from .adapters.analysis.backtest.backtest import backtest as backtest
+    from .adapters.analysis.backtest.tuning import TuningResult as TuningResult
+    from .adapters.analysis.backtest.tuning import tune as tune
     from .adapters.analysis.replaying.run_replay import Replay as Replay
     from .adapters.analysis.replaying.run_replay import replay as replay
     from .adapters.analysis.verifier import verify as verify
@@ -141,6 +143,7 @@ _NAMES = {
     "adapters.analysis.auditing.audit": "Audit audit audit_call lineage_tree",
     "adapters.analysis.auditing.diffs": "diff",
     "adapters.analysis.backtest.backtest": "backtest",
+    "adapters.analysis.backtest.tuning": "TuningResult tune",
     "adapters.analysis.replaying.run_replay": "Replay replay",
     "adapters.analysis.verifier": "verify",
     "adapters.models.summarizers.command_summarizer": "CommandSummarizer",

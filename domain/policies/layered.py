@@ -34,10 +34,10 @@ class Layered:
     threshold: float = share_setting(0.8, help="so much of it in use fires")
     keep: float = share_setting(0.4, help="of the newest stays at most")
     whole: float = setting(
-        0.5, unit="of what stays", least=0, most=1, help="and newest keeps its tool results whole"
+        0.3, unit="of what stays", least=0, most=1, help="and newest keeps its tool results whole"
     )
     shown_characters: int = setting(
-        400, unit="characters", least=0, help="are shown of a shortened result"
+        200, unit="characters", least=0, help="are shown of a shortened result"
     )
     summary_tokens: int = token_setting(4_096, least=1, help="may be the summary")
 

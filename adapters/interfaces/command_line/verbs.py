@@ -50,6 +50,7 @@ VERBS = {
     "idle": ("idle.idle", "Compact sessions that are at rest, until told to stop."),
     "wake": ("write.wake", "Say when the agent goes on by itself."),
     "backtest": ("backtest.backtest", "Compare policies by what they would have cost and lost."),
+    "tune": ("tune.tune", "Search a policy's settings that are best for your sessions."),
     "policies": ("settings.policies", "List the policies with their presets and settings."),
     "settings": ("settings.settings", "Show each setting, its unit, and where it came from."),
     "verify": ("verify.verify", "Prove that nothing was lost and nothing changed."),

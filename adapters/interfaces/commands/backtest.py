@@ -115,7 +115,7 @@ def backtest(
     kept = None if no_cache else cache or find_default_cache()
     try:
         with (
-            _open_sessions(call, target, quiet=quiet) as (store, sessions, unread),
+            open_measured_sessions(call, target, quiet=quiet) as (store, sessions, unread),
             show_progress("measuring", wanted=not quiet) as progress,
         ):
             measured = run_backtest(
@@ -156,7 +156,7 @@ def backtest(
 
 
 @contextmanager
-def _open_sessions(
+def open_measured_sessions(
     call: Invocation, target: str, *, quiet: bool
 ) -> Iterator[tuple[SessionStore, Sequence[StoredSession], dict[str, str]]]:
     """Open the sessions to measure; also yield the errors of unreadable files, by path."""

@@ -38,6 +38,7 @@ ARGUMENTS = {
     "replay": "long --policy pi --limit 9000",
     "idle": "--status",
     "wake": "long --in 20m",
+    "tune": "all --policy pi --limit 4000 --trials 1",
     "backtest": "long --policies none,pi --limits 4000 --no-cache",
     "backup": "copy.db",
     "retention": "--dry-run",
