@@ -7,11 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from worded_windows import make_plan, make_window
 
-from cutbank import NothingToCompactError, Trigger, Window, get_policy
+from cutbank import NothingToCompactError, Trigger, Window
 from cutbank.domain.compaction_events import Trim
+from cutbank.domain.policies.layered import Layered
 from cutbank.domain.settlement import settle_plan
 
-POLICY = get_policy("layered", shown_characters=40)
+POLICY = Layered(shown_characters=40)
 READ_TWICE = "u c=11 r=300 c=12 r=300 c=11 r=300 u a"
 
 

@@ -220,7 +220,7 @@ class _Search:
         progress(1, trials)
         while len(self.tried) < trials:
             asked = study.ask()
-            settings = dict(suggest_settings(asked, self.known))
+            settings = dict(sample_settings(asked, self.known))
             try:
                 get_policy(self.bench.policy, **settings)
             except InvalidSettingError:
@@ -292,7 +292,7 @@ def list_searched(policy: Policy | type[Policy]) -> list[SettingInfo]:
     ]
 
 
-def suggest_settings(
+def sample_settings(
     trial: "OptunaTrial", known: Sequence[SettingInfo]
 ) -> Iterator[tuple[str, Any]]:
     """Yield a value for each setting, within its bounds."""

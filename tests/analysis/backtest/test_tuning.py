@@ -17,7 +17,7 @@ from cutbank.adapters.analysis.backtest.tuning import (
     TuningResult,
     list_searched,
     split_sessions,
-    suggest_settings,
+    sample_settings,
 )
 from cutbank.adapters.interfaces.commands.tune import write_settings
 from cutbank.domain.backtest.cell import Setup
@@ -59,7 +59,7 @@ def test_whatever_is_tried_is_a_value_that_the_setting_takes(name: str) -> None:
     known = list_searched(policy)
 
     for _ in range(20):
-        settings = dict(suggest_settings(study.ask(), known))
+        settings = dict(sample_settings(study.ask(), known))
         assert set(settings) == {one.name for one in known}
         assert find_faults(policy, settings) == []
 
