@@ -16,8 +16,8 @@ from cutbank.adapters.analysis.backtest.tuning import (
     Objective,
     TuningResult,
     list_searched,
-    split_sessions,
     sample_settings,
+    split_sessions,
 )
 from cutbank.adapters.interfaces.commands.tune import write_settings
 from cutbank.domain.backtest.cell import Setup
