@@ -16,7 +16,12 @@ from ..storage.event_log.erasure import delete_sessions, find_forks, find_subjec
 from ..storage.event_log.event_store import SessionName
 from ..storage.event_log.log_tables import DeletedStream
 from ..storage.event_log.storage_errors import translate_storage_errors
-from ..storage.sqlite.checked_cache import SUMMARY_CACHE_FILE, empty_cache, find_cache_file
+from ..storage.sqlite.checked_cache import (
+    BACKTEST_CACHE_FILE,
+    SUMMARY_CACHE_FILE,
+    empty_cache,
+    find_cache_file,
+)
 from ..storage.sqlite.database_file import find_database_path
 from ..storage.sqlite.sqlite_schema import LOG_APPLICATION_ID
 from .sessions.store_context import StoreContext
@@ -114,7 +119,8 @@ def finish_erasure(context: StoreContext, *, rewrite: bool = True) -> ErasedCont
     models = context.find_read_models()
     if models is not None:
         models.forget_erased()
-    empty_cache(find_cache_file(SUMMARY_CACHE_FILE))
+    for cache in (SUMMARY_CACHE_FILE, BACKTEST_CACHE_FILE):
+        empty_cache(find_cache_file(cache))
     content, ids = erase_contents(context.events)
     context.events.recorder.purge(rewrite=rewrite)
     mark_erased(context.events, ids)

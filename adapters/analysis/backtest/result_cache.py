@@ -10,7 +10,7 @@ from pydantic import TypeAdapter
 from ....domain.backtest.cell import Cell, ControlResult, Setup
 from ...settings.policy_catalog import find_policy_class
 from ...storage.event_log.event_mapper import dump_json
-from ...storage.sqlite.checked_cache import CheckedCache, find_cache_file
+from ...storage.sqlite.checked_cache import BACKTEST_CACHE_FILE, CheckedCache, find_cache_file
 from .cells import ItemResult, MeasuredSession, TaskItem
 from .grid import FIXED_DECIDERS
 
@@ -67,4 +67,4 @@ def open_result_cache(path: Path) -> ResultCache:
 
 
 def find_default_cache() -> Path:
-    return find_cache_file("backtests.db")
+    return find_cache_file(BACKTEST_CACHE_FILE)

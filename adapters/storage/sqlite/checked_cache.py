@@ -19,8 +19,8 @@ from .database_file import immediate_transaction, open_own_file, rewrite_databas
 CACHE_APPLICATION_ID = 0x63626361
 """SQLite's application id, `cbca`."""
 
-SUMMARY_CACHE_FILE = "summaries.db"
-"""The default file of the texts that models wrote for replays."""
+SUMMARY_CACHE_FILE, BACKTEST_CACHE_FILE = "summaries.db", "backtests.db"
+"""The default files of the texts that models wrote for replays, and of what backtests measured."""
 
 _T = TypeVar("_T")
 

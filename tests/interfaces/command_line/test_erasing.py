@@ -2,6 +2,16 @@
 
 from pathlib import Path
 
+import pytest
+from pydantic import TypeAdapter
+
+from cutbank.adapters.storage.sqlite.checked_cache import (
+    BACKTEST_CACHE_FILE,
+    SUMMARY_CACHE_FILE,
+    CheckedCache,
+    find_cache_file,
+)
+
 from .conftest import Run
 
 
@@ -80,3 +90,24 @@ def test_retention_says_what_would_go(run: Run, tmp_path: Path) -> None:
 
     assert (answer.json["sessions"], answer.json["dry_run"]) == ([], True)
     assert run("retention", "--settings", settings).out == "nothing erased\n"
+
+
+def test_the_caches_of_replays_and_backtests_are_emptied(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "caches"))
+    files = [find_cache_file(name) for name in (SUMMARY_CACHE_FILE, BACKTEST_CACHE_FILE)]
+    for file in files:
+        with CheckedCache(file, TypeAdapter(str), "delete it") as cache:
+            cache.put("key", "planted")
+    run("append", "s", "planted")
+    assert all(b"planted" in read_all(file) for file in files)
+
+    assert run("erase", "s").code == 0
+
+    assert not any(b"planted" in read_all(file) for file in files)
+
+
+def read_all(file: Path) -> bytes:
+    """The bytes of a cache and of the files beside it."""
+    return b"".join(one.read_bytes() for one in file.parent.glob(f"{file.name}*"))
