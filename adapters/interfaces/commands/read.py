@@ -181,7 +181,7 @@ def search(
         "QUERY", "Words; '\"a phrase\"', 'word -without', begin* in quotes."
     ),
     session: str | None = option("--session SESSION", "Only in this one."),
-    limit: int = option("--limit", "How many.", 20, min=1, max=1_000),
+    limit: int = option("--limit N", "How many.", 20, min=1, max=1_000),
     sources: bool = flag("--sources", "In the imported files instead, for exactly this text."),
 ) -> Answer:
     words = " ".join(query)

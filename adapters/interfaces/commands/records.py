@@ -30,7 +30,7 @@ def records(
     name: str | None = argument("NAME", "The record; without one, all are listed.", None),
     *,
     prefix: str = option("--prefix TEXT", "List only names that begin with it.", ""),
-    limit: int = option("--limit", "How many are listed.", 100, min=1),
+    limit: int = option("--limit N", "How many are listed.", 100, min=1),
     history: bool = flag("--history", "All values that NAME had, newest first."),
     put: str | None = option("--put FILE", "Put the JSON of a file, - for standard input."),
     is_bytes: bool = flag("--bytes", "What is put is bytes, whatever they hold."),
