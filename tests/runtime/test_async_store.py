@@ -39,7 +39,12 @@ def in_loop(backend: str, work: Callable[[], Awaitable[None]]) -> None:
     ("kind", "twin", "apart"),
     [
         # A twin has its source in `sync`, from which a log and its listeners are taken.
-        (SessionStore, AsyncStore, {"context", "events", "settings", "listeners", "read_models"}),
+        # A batch is one thread's: a function holds it whole.
+        (
+            SessionStore,
+            AsyncStore,
+            {"context", "events", "settings", "listeners", "read_models", "batch"},
+        ),
         (StoredSession, AsyncSession, {"log"}),
         (SessionRecords, AsyncRecords, set()),
     ],
@@ -55,6 +60,30 @@ def test_every_verb_has_its_twin(kind: type, twin: type, apart: set[str]) -> Non
             assert list(inspect.signature(copy).parameters) == list(
                 inspect.signature(source).parameters
             )
+
+
+@each_database
+@each_loop
+def test_a_function_that_holds_a_batch_is_run_from_an_event_loop(
+    store: SessionStore, backend: str
+) -> None:
+    def write(words: str, *, fails: bool) -> int:
+        with store.batch():
+            position = store.session("a session").append(Block.user(words)).last
+            store.session("another").records.put("words", words)
+            if fails:
+                raise ConnectionError("the other service is down")
+        return position
+
+    async def work() -> None:
+        await run_async(write, "stored", fails=False)
+        with pytest.raises(ConnectionError):
+            await run_async(write, "undone", fails=True)
+
+    in_loop(backend, work)
+
+    assert [one.block.text for one in store.session("a session").blocks()] == ["stored"]
+    assert [one.value for one in store.session("another").records.history("words")] == ["stored"]
 
 
 @each_database
