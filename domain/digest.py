@@ -12,6 +12,7 @@ from .blocks import ToolCall, ToolResult
 from .compaction_events import Artifact, Digest, HiddenBlock, MemoryRead
 from .item import WindowItem
 from .ranges import Ranges
+from .shell_edits import find_written_files, read_patch, read_shell_command
 
 
 class TouchedPaths(NamedTuple):
@@ -61,7 +62,8 @@ _SEPARATORS = str.maketrans("", "", "_- ")
 _PATCH_HEADER = re.compile(r"^\*\*\* (?:(?:Add|Update|Delete) File|Move to): (.+)$", re.MULTILINE)
 _DIFF_HEADER = re.compile(r"^(?:---|\+\+\+) (?:[ab]/)?([^\t\r\n]+)", re.MULTILINE)
 _RUN_AS_COMMAND = re.compile(r"\bapply_patch\b[^\n]*\n\*\*\* Begin Patch")
-_RUN_IN_SCRIPT = re.compile(r"\bapply_patch\(")
+_MAY_WRITE = re.compile(r"\*\*\* Begin Patch|<<|\btee\b|git apply|\bpatch -p|sed |perl ")
+"""What each shell command contains that changes files in a way that is read here."""
 _MAX_DEPTH = 4
 
 
@@ -134,14 +136,15 @@ def find_touched_files(call: ToolCall) -> TouchedPaths:
         if not paths and name in _PATCH_TOOLS:
             paths = _find_patched_paths("\n".join(iter_strings(arguments)))
         return TouchedPaths(paths, modifies=True)
-    if name in SHELL_TOOLS and "*** Begin Patch" in call.arguments:
+    if name in SHELL_TOOLS and _MAY_WRITE.search(call.arguments):
         arguments = read_arguments(call)
+        if patch := read_patch(arguments):
+            return TouchedPaths(_find_patched_paths(patch), modifies=True)
         text = "\n".join(iter_strings(arguments))
-        if "_raw" in arguments and _RUN_IN_SCRIPT.search(text):
-            # A script that holds the patch as a string literal.
-            return TouchedPaths(_find_patched_paths(text.replace("\\n", "\n")), modifies=True)
         if _RUN_AS_COMMAND.search(text):
             return TouchedPaths(_find_patched_paths(text), modifies=True)
+        if written := find_written_files(read_shell_command(arguments)):
+            return TouchedPaths(written, modifies=True)
     return TouchedPaths()
 
 

@@ -235,7 +235,7 @@ def find_lost_facts(
 def _iter_decisions(items: Iterable[WindowItem], reader: BlockReader) -> Iterator[SummaryLine]:
     for item in items:
         if item.kind in _AGENT_TEXTS:
-            for statement in reader.read(item.block).statements:
+            for statement in reader.read(item.block).sentences:
                 if statement.sentence:
                     section = classify_statement(statement.sentence)
                     yield SummaryLine(section, statement.text, Ranges.of([item.position]))

@@ -12,7 +12,7 @@ import math
 import tempfile
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,7 +23,7 @@ from cutbank.domain.compaction_events import Digest
 from cutbank.domain.digest import build_digest
 from cutbank.domain.fidelity.fidelity_measure import FidelityMeasure
 from cutbank.domain.fidelity.later_references import RowBoundary, find_canonical_boundaries
-from cutbank.domain.fidelity.rows import Scores, ViewSegment
+from cutbank.domain.fidelity.rows import Scores, ViewSegment, divide
 from cutbank.domain.fidelity.session_reading import SessionReading
 from cutbank.domain.ranges import Ranges
 from cutbank.domain.session_events import BlockAppended, ToolCalled, ToolReturned, TurnStarted
@@ -208,14 +208,29 @@ def main() -> None:
     if asked.learn:
         learn(sessions)
         return
-    print("budget  sessions  boundaries  stakes  R     C     P     F3")
+    print("budget  sessions  boundaries  stakes  " + "  ".join(f"{name:<8}" for name in _COLUMNS))
     for budget in asked.budget:
         total = sum((score(session, budget) for session in sessions), Scores())
-        parts = (total.recall, total.context, total.prose, total.f3)
         print(
             f"{budget:<7,} {len(sessions):<9} {total.boundaries:<11} {total.stakes:<7}",
-            *("-   " if part is None else f"{part:.2f} " for part in parts),
+            *(
+                f"{'-' if (part := read(total)) is None else f'{part:.2f}':<9}"
+                for read in _COLUMNS.values()
+            ),
         )
+
+
+_COLUMNS: Mapping[str, Callable[[Scores], float | None]] = {
+    "R": lambda total: total.recall,
+    "C": lambda total: total.context,
+    "Cq": lambda total: total.quoted_context,
+    "P": lambda total: total.prose,
+    "F3": lambda total: total.f3,
+    "modified": lambda total: divide(total.modified_named, total.modified),
+    "rules": lambda total: divide(total.constraints_kept, total.constraints),
+    "novel": lambda total: divide(total.novel, total.boundaries),
+}
+"""What is printed of each budget; `novel` is the number of facts a summary that no block has."""
 
 
 if __name__ == "__main__":

@@ -39,6 +39,7 @@ class FidelityMeasure:
             hard_stakes=sum(stake.is_hard for stake in self.stakes),
             hard_hits=sum(stake.is_hard for stake in hits),
             context_hits=sum(self._is_context_kept(sights.find(hit.call), hit) for hit in hits),
+            quoted_hits=sum(self._is_context_quoted(sights.find(hit.call), hit) for hit in hits),
             pairs=len(self.pair_references),
             pair_hits=sum(
                 self._has_pair(sights.find(stake.call), stake) for stake in self.pair_references
@@ -108,6 +109,13 @@ class FidelityMeasure:
     # What the views carry
 
     def _is_context_kept(self, visibility: SegmentVisibility, hit: LaterReference) -> bool:
+        return visibility.has_context(hit.key, hit.call, self._find_expected_words(hit))
+
+    def _is_context_quoted(self, visibility: SegmentVisibility, hit: LaterReference) -> bool:
+        return visibility.has_quoted_context(hit.key, hit.call, self._find_expected_words(hit))
+
+    def _find_expected_words(self, hit: LaterReference) -> frozenset[str]:
+        """Return the words around a fact where it was last hidden, and where it was used."""
         expected = self._expected.get(hit)
         if expected is None:
             reading = self.reading
@@ -118,7 +126,7 @@ class FidelityMeasure:
                     reading.rows.rows[reading.find_index(position)].text, hit.key
                 )
             )
-        return visibility.has_context(hit.key, hit.call, expected)
+        return expected
 
     def _has_pair(self, visibility: SegmentVisibility, stake: RepeatedPair) -> bool:
         pair, summary = stake.pair, visibility.segment.summary

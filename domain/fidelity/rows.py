@@ -87,6 +87,9 @@ class Scores(StoredValue):
     """The same for paths, URLs, hashes, errors and numbers only."""
     context_hits: int = 0
     """Hits with at least two of their former context words around them."""
+    quoted_hits: int = 0
+    """Hits with these words in the same quote, of four words or more; rows that show count whole.
+    """
     pairs: int = 0
     pair_hits: int = 0
     """Pairs of words that the agent's prose used later, and those that the view carried."""
@@ -113,6 +116,11 @@ class Scores(StoredValue):
     def context(self) -> float | None:
         """C: hits in their context, out of all stakes."""
         return divide(self.context_hits, self.stakes)
+
+    @property
+    def quoted_context(self) -> float | None:
+        """Cq: hits in a quote of their context, out of all stakes."""
+        return divide(self.quoted_hits, self.stakes)
 
     @property
     def prose(self) -> float | None:

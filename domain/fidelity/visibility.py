@@ -4,13 +4,15 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import chain
 
+from ..summaries.layout import MODIFIED_TAG, READ_TAG
 from .further_stakes import SummaryContent
+from .quoted_context import has_quoted_context
 from .rows import WHOLE_HISTORY, ViewSegment
 from .session_reading import SessionReading
 from .words import MIN_SHARED_WORDS
 
+_TAGS = frozenset({f"/{READ_TAG}", f"/{MODIFIED_TAG}"})
 _MAX_HANDLE_CHARS = 16
 """No log has positions of so many digits."""
 
@@ -18,12 +20,12 @@ _MAX_HANDLE_CHARS = 16
 def find_novel_facts(facts: Iterable[str], reading: SessionReading, call: int) -> tuple[str, ...]:
     """Return the facts that no row before a call contains.
 
-    A handle, which names a position of the log, is not a fact.
+    A handle, which names a position of the log, is not a fact, nor is the tag of a list of files.
     """
     below = reading.count_rows_seen(call)
     newest = reading.positions[below - 1] if below else 0
     new = [key for key in facts if reading.places.get(key, (below,))[0] >= below]
-    return tuple(sorted(key for key in new if not _is_handle(key, newest)))
+    return tuple(sorted(key for key in new if not _is_handle(key, newest) and key not in _TAGS))
 
 
 def _is_handle(key: str, newest: int) -> bool:
@@ -130,19 +132,34 @@ class SegmentVisibility:
 
     def has_context(self, key: str, call: int, expected: frozenset[str]) -> bool:
         """Check whether a call was sent a key with enough of the expected words around it."""
+        return self._is_near_in_rows(key, call, expected) or any(
+            self._is_near(key, text, expected) for text in self._iter_replacement_texts(key, call)
+        )
+
+    def has_quoted_context(self, key: str, call: int, expected: frozenset[str]) -> bool:
+        """Check the same, where of texts that replace rows only quotes of these rows count."""
+        if self._is_near_in_rows(key, call, expected):
+            return True
         if len(expected) < MIN_SHARED_WORDS:
             return False
         reading = self.reading
-        near = reading.contexts.list_nearby_words
-        # The newest rows are the likeliest match, and are cached already.
-        rows = self.iter_visible_rows(reading.places.get(key, ()), call)
-        texts = chain(
-            (reading.rows.rows[index].text for index in rows),
-            self._iter_replacement_texts(key, call),
-        )
+        sources = [reading.rows.rows[index].text for index in reading.places.get(key, ())]
         return any(
-            len(words & expected) >= MIN_SHARED_WORDS for text in texts for words in near(text, key)
+            has_quoted_context(text, key, expected, sources, reading.contexts)
+            for text in self._iter_replacement_texts(key, call)
         )
+
+    def _is_near_in_rows(self, key: str, call: int, expected: frozenset[str]) -> bool:
+        reading = self.reading
+        # The newest rows are the likeliest match, and are cached already.
+        return any(
+            self._is_near(key, reading.rows.rows[index].text, expected)
+            for index in self.iter_visible_rows(reading.places.get(key, ()), call)
+        )
+
+    def _is_near(self, key: str, text: str, expected: frozenset[str]) -> bool:
+        near = self.reading.contexts.list_nearby_words(text, key)
+        return any(len(words & expected) >= MIN_SHARED_WORDS for words in near)
 
     def _iter_replacement_texts(self, key: str, call: int) -> Iterator[str]:
         """Yield the summary and shortened texts that a call was sent and that carry a key."""

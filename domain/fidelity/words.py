@@ -3,6 +3,7 @@
 import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator
+from functools import cached_property
 from typing import NamedTuple
 
 from .anchors import (
@@ -44,15 +45,23 @@ class WordSpot(NamedTuple):
     end: int
 
 
-class LinePiece(NamedTuple):
+class LinePiece:
     """The content of a line, or of a part of one that can be read separately."""
 
-    facts: tuple[Anchor, ...]
-    carried_keys: tuple[str, ...]
-    """The keys that its facts carry."""
-    words: tuple[str, ...]
-    spots: tuple[WordSpot, ...]
-    """Its plain words with their places."""
+    def __init__(self, text: str, facts: tuple[Anchor, ...]) -> None:
+        self._text = text
+        self.facts = facts
+        self.carried_keys = tuple([key for fact in facts for key in list_carried_keys(fact)])
+        """The keys that its facts carry."""
+
+    @cached_property
+    def spots(self) -> tuple[WordSpot, ...]:
+        """Its plain words with their places."""
+        return _find_word_spots(_blank_out(self.facts, self._text) if self.facts else self._text)
+
+    @cached_property
+    def words(self) -> tuple[str, ...]:
+        return tuple([spot.word for spot in self.spots])
 
 
 class WordReader:
@@ -68,6 +77,10 @@ class WordReader:
         self._plain: set[str] = set()
         """The words read so far that hold no facts."""
         self._texts: dict[str, list[LinePiece]] = {}
+
+    def __len__(self) -> int:
+        """Return how many words and lines it remembers."""
+        return len(self._pieces) + len(self._plain)
 
     # Whole texts
 
@@ -89,19 +102,22 @@ class WordReader:
         return find_anchors(text, self._roots)
 
     def _list_fact_pieces(self, text: str) -> list[LinePiece]:
-        """Return the words of a text that hold facts, and the lines that must be read whole."""
         known = self._texts.get(text)
         if known is None:
-            words, lines = _split_words(text)
-            words -= self._plain
-            telling = {
-                w for w in filter(DISTINCTIVE_PATTERN.search, words) if self._pieces[w].facts
-            }
-            self._plain |= words - telling
-            # Sorted, because one key may have two kinds and the first counts.
-            known = [self._pieces[one] for one in (*sorted(telling), *lines)]
-            self._texts[text] = known
+            known = self._texts[text] = self.list_fact_pieces(text)
         return known
+
+    def list_fact_pieces(self, text: str) -> list[LinePiece]:
+        """Return the words of a text that hold facts, and the lines that must be read whole.
+
+        The text is not kept.
+        """
+        words, lines = _split_words(text)
+        words -= self._plain
+        telling = {w for w in filter(DISTINCTIVE_PATTERN.search, words) if self._pieces[w].facts}
+        self._plain |= words - telling
+        # Sorted, because one key may have two kinds and the first counts.
+        return [self._pieces[one] for one in (*sorted(telling), *lines)]
 
     # Lines
 
@@ -126,9 +142,6 @@ class WordReader:
         return self._pieces[text]
 
 
-_EMPTY_PIECE = LinePiece((), (), (), ())
-
-
 class _PieceCache(dict[str, LinePiece]):
     """Parsed pieces by their text; few distinct ones make up most of a session."""
 
@@ -139,12 +152,7 @@ class _PieceCache(dict[str, LinePiece]):
     def __missing__(self, text: str) -> LinePiece:
         is_plain = DISTINCTIVE_PATTERN.search(text) is None
         facts = () if is_plain else tuple(find_anchors(text, self._roots))
-        rest = _blank_out(facts, text) if facts else text
-        spots = _find_word_spots(rest)
-        carried = tuple([key for fact in facts for key in list_carried_keys(fact)])
-        words = tuple([spot.word for spot in spots])
-        piece = LinePiece(facts, carried, words, spots) if facts or spots else _EMPTY_PIECE
-        self[text] = piece
+        piece = self[text] = LinePiece(text, facts)
         return piece
 
 

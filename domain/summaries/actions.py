@@ -1,7 +1,7 @@
 """Reads tool calls and results as actions, and the newest state of the agent's to-do list."""
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
@@ -16,12 +16,12 @@ from ..digest import (
     read_arguments,
 )
 from ..item import WindowItem
+from ..shell_edits import read_shell_command
 from .clean_text import mark_code, shorten_line, tidy_line
 from .commands import (
     LABEL_CHARS,
     find_targets,
     find_trouble,
-    get_command,
     is_failure_text,
     read_verdict,
     shorten_command,
@@ -84,9 +84,10 @@ _NAMES = ("taskId", "task_id", "id")
 _NUMBER = re.compile(r"\d{1,9}")
 
 
-def iter_actions(items: Iterable[WindowItem], reader: BlockReader) -> Iterator[Action]:
-    """Yield what each answered call did, in order of the calls."""
-    items = tuple(items)
+def iter_actions(
+    items: Sequence[WindowItem], reader: BlockReader, root: str = ""
+) -> Iterator[Action]:
+    """Yield what each answered call did, in order of the calls; paths in `root` without it."""
     answers = map_results_by_call(items)
     for item in items:
         call, answer = item.block, answers.get(item.position)
@@ -94,7 +95,7 @@ def iter_actions(items: Iterable[WindowItem], reader: BlockReader) -> Iterator[A
             continue
         result = answer.block
         assert isinstance(result, ToolResult), "only results answer calls"
-        for action in reader.read_once(_list_attempts, call):
+        for action in reader.read_once(_list_attempts, call, root):
             is_failure, outcome = reader.read_once(
                 _read_outcome, result, action.kind, action.is_run
             )
@@ -102,14 +103,14 @@ def iter_actions(items: Iterable[WindowItem], reader: BlockReader) -> Iterator[A
             yield replace(action, position=position, outcome=outcome, is_failure=is_failure)
 
 
-def _list_attempts(call: ToolCall) -> tuple[Action, ...]:
+def _list_attempts(call: ToolCall, root: str) -> tuple[Action, ...]:
     """Return what a call tries, without outcomes: several things if it edits several files."""
     if is_planning(call.name):
         return ()
     touch, name = find_touched_files(call), normalize_tool_name(call.name)
     if touch.modifies and touch.paths:
         verb = "wrote" if name.startswith(_CREATES) else "edited"
-        files = {path: mark_code(_shorten_path(path)) for path in touch.paths}
+        files = {path: mark_code(_shorten_path(path.removeprefix(root))) for path in touch.paths}
         return tuple(
             Action(ActionKind.EDIT, f"{verb} {files[path]}", f"edit of {files[path]}", (path,))
             for path in touch.paths
@@ -132,7 +133,7 @@ def _shorten_path(path: str) -> str:
 
 
 def _make_run(call: ToolCall) -> Action:
-    command = get_command(read_arguments(call))
+    command = read_shell_command(read_arguments(call))
     targets = find_targets(command)
     shown = mark_code(shorten_command(command))
     deed = ActionKind.RUN if targets else ActionKind.LOOK
@@ -151,13 +152,13 @@ def _read_outcome(result: ToolResult, deed: ActionKind, is_run: bool) -> tuple[b
 
 def _iter_argument_words(arguments: dict[str, JsonValue]) -> Iterator[str]:
     """Yield the arguments as words, the beginning of each."""
-    for key, value in arguments.items():
+    for value in arguments.values():
         if isinstance(value, str):
-            yield f"{tidy_line(key)}={shorten_line(tidy_line(value[:400]), 40)}"
+            yield shorten_line(tidy_line(value[:400]), 40)
         elif isinstance(value, int) and not isinstance(value, bool):
-            yield f"{tidy_line(key)}={shorten_line(str(value), 40)}"
+            yield shorten_line(str(value), 40)
         elif isinstance(value, float):
-            yield f"{tidy_line(key)}={value:.10g}"
+            yield f"{value:.10g}"
 
 
 def is_planning(tool: str) -> bool:

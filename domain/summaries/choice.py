@@ -3,7 +3,7 @@
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from heapq import heapify, heappop, heappush
+from heapq import heapify, heappop, heappush, nlargest
 from typing import NamedTuple
 
 from ..blocks import BlockKind
@@ -15,14 +15,19 @@ from .findings import classify_statement
 from .layout import SummaryLine, SummarySection
 from .needs import NeedCounts, ReadItem
 from .page import SummaryPage
-from .statements import SPOKEN_KINDS, BlockReader, Statement
+from .statements import MIN_CONTEXT_WORDS, SPOKEN_KINDS, BlockReader, Statement, read_text
 from .summarizer import Material
 
 MAX_BLOCKS = 300
 """How many of the blocks that left earlier are read again; older ones count by the last summary."""
-_CONTEXT_WORTH, _PAIR_WORTH = 1.0, 0.45
+_MAX_FACTS = 600
+"""For how many of the likeliest facts the lines of tools are searched."""
+_CONTEXT_WORTH, _PAIR_WORTH = 1.5, 0.75
 """The worth of a fact's context, and of a pair of words, next to that of the fact itself."""
-_KIND_WORTH = {BlockKind.TOOL_RESULT: 0.4, BlockKind.TOOL_CALL: 0.6}
+_ELSEWHERE = 0.6
+"""The worth of a context in an older block than the newest with the fact, next to that in this one.
+"""
+_KIND_WORTH = {BlockKind.TOOL_RESULT: 0.6, BlockKind.TOOL_CALL: 0.75}
 """Prose says why; a line of code or output is read less easily."""
 _CARRIED_SECTIONS = frozenset(
     {
@@ -33,11 +38,12 @@ _CARRIED_SECTIONS = frozenset(
     }
 )
 """What an earlier summary says that stays true; requests and plans are carried apart."""
+_LEAST_GAIN = 0.0001
+"""A statement that serves less need for each character is not worth its tokens."""
 _COMMON_TIMES = 20
 """A word of the user's instructions that more statements have counts less in each."""
 _LONG_WORD = re.compile(r"\w{4,}")
 _STEM_CHARS = 6
-_MIN_CONTEXT_WORDS = 2
 _MIN_ROOM_CHARS = 40
 _FRAME_CHARS = 16
 """What a line takes in addition to its words: its mark and its handle."""
@@ -71,15 +77,18 @@ def choose_statements(
         if line.newest < begin and line.section in _CARRIED_SECTIONS
     ]
     kept = [reader.read(item.block) for item in material.kept_items]
-    needs = NeedCounts(removed, kept, [one.statement for one in candidates]).estimate()
+    counts = NeedCounts(removed, kept, [one.statement for one in candidates])
+    facts, pairs = counts.estimate()
     candidates += (
         _Candidate(one, item.position, _KIND_WORTH.get(item.kind, 1.0), item)
         for item, content in removed
-        for one in content.statements
+        for one in content.sentences
     )
+    candidates += _iter_lines_of_facts(counts, facts, reader)
     if wanted := _find_stems(material.instructions or ""):
         candidates = list(_weigh_by_instructions(candidates, wanted))
-    gains = _Gains(*needs)
+    newest = {item.position: index for index, (item, _) in enumerate(removed)}
+    gains = _Gains(facts, pairs, counts.last, newest)
     for said in page.text.split("\n"):
         gains.take(reader.read_line(said))
     chosen: dict[int, SummaryLine] = {}
@@ -95,7 +104,24 @@ def choose_statements(
             gains.take(candidates[index].statement)
             chosen[index], left = line, left - cost
             opened.add(line.section)
-    return [chosen[index] for index in sorted(chosen)]
+    order = sorted(chosen, key=lambda index: (candidates[index].newest, index))
+    return [chosen[index] for index in order]
+
+
+def _iter_lines_of_facts(
+    counts: NeedCounts, facts: Mapping[str, float], reader: BlockReader
+) -> Iterator[_Candidate]:
+    """Yield the lines of tools in which the likeliest facts were last written."""
+    wanted = set(nlargest(_MAX_FACTS, facts, key=lambda fact: (facts[fact], fact)))
+    for item, content in reversed(counts.removed):
+        found = wanted & content.facts
+        if found and item.kind not in SPOKEN_KINDS:
+            wanted -= found
+            text = read_text(item.block)
+            lines = {one.text: one for fact in found for one in reader.iter_lines_with(text, fact)}
+            worth = _KIND_WORTH.get(item.kind, 1.0)
+            # In an order that does not depend on hashes.
+            yield from (_Candidate(lines[key], item.position, worth, item) for key in sorted(lines))
 
 
 def _find_stems(text: str) -> frozenset[str]:
@@ -148,25 +174,33 @@ def _choose(candidates: Sequence[_Candidate], gains: "_Gains", longest: int) -> 
     heap = [
         (-gain, -candidate.newest, index)
         for index, candidate in enumerate(candidates)
-        if len(candidate.statement.text) < longest and (gain := gains.measure(candidate)) > 0
+        if len(candidate.statement.text) < longest
+        and (gain := gains.measure(candidate)) > _LEAST_GAIN
     ]
     heapify(heap)
     while heap:
         _, newest, index = heappop(heap)
         gain = gains.measure(candidates[index])
-        if heap and 0 < gain < -heap[0][0]:
+        if gain > _LEAST_GAIN and heap and gain < -heap[0][0]:
             heappush(heap, (-gain, newest, index))
-        elif gain > 0:
+        elif gain > _LEAST_GAIN:
             yield index
 
 
 class _Gains:
     """What each statement adds to those taken so far."""
 
-    def __init__(self, facts: Mapping[str, float], pairs: Mapping[WordPair, float]) -> None:
+    def __init__(
+        self,
+        facts: Mapping[str, float],
+        pairs: Mapping[WordPair, float],
+        last: Mapping[str, int],
+        indices: Mapping[int, int],
+    ) -> None:
         self._facts = dict(facts)
         self._contexts = dict(facts)
         self._pairs = dict(pairs)
+        self._last, self._indices = last, indices
         self._texts = set[str]()
 
     def measure(self, candidate: _Candidate) -> float:
@@ -176,11 +210,13 @@ class _Gains:
             return 0.0
         if one.facts:
             facts, contexts = self._facts, self._contexts
-            has_context = len(one.words) >= _MIN_CONTEXT_WORDS
+            has_context = len(one.words) >= MIN_CONTEXT_WORDS
+            at = self._indices.get(candidate.newest, 0)
             for fact in one.facts:
                 gain += facts.get(fact, 0.0)
-                if has_context:
-                    gain += _CONTEXT_WORTH * contexts.get(fact, 0.0)
+                if has_context and fact in contexts:
+                    sure = 1.0 if self._last[fact] == at else _ELSEWHERE
+                    gain += _CONTEXT_WORTH * contexts[fact] * sure
         if one.pairs:
             pairs = self._pairs
             for pair in one.pairs:
@@ -191,7 +227,7 @@ class _Gains:
         self._texts.add(statement.text)
         for fact in statement.facts:
             self._facts.pop(fact, None)
-            if len(statement.words) >= _MIN_CONTEXT_WORDS:
+            if len(statement.words) >= MIN_CONTEXT_WORDS:
                 self._contexts.pop(fact, None)
         for pair in statement.pairs:
             self._pairs.pop(pair, None)

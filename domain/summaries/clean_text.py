@@ -43,7 +43,8 @@ def tidy_line(text: str) -> str:
     line = " ".join(words)
     if len(line) < _BLOB_LENGTH or max(map(len, words)) < _BLOB_LENGTH:
         return line
-    return _BLOB.sub(ELLIPSIS, line)
+    # Whole words, since the rest of one would read as another fact.
+    return " ".join(ELLIPSIS if _BLOB.search(word) else word for word in words)
 
 
 def shorten_line(text: str, room: int) -> str:

@@ -2,8 +2,6 @@
 
 import re
 
-from pydantic import JsonValue
-
 from ..digest import parse_names
 from .clean_text import shorten_inside, shorten_line, tidy_line
 
@@ -40,7 +38,6 @@ _LEADING = re.compile(
 )
 # How much output the agent asked for says nothing about the command.
 _VIEWING = re.compile(r"(?: ?(?:2>&1|2>/dev/null|\| ?(?:head|tail|cat|less)(?: -?\w+)*))+$")
-_IN_SCRIPT = re.compile(r"\b(?:cmd|command)[\"']?\s*:\s*\"((?:[^\"\\\n]|\\.)*)\"")
 _MAX_COMMAND_CHARS, _MAX_RUN_CHARS = 400, 4_000
 _MAX_WORDS = 12
 
@@ -77,20 +74,6 @@ _REFUSAL = re.compile(r"\s*(?:error|exception|failed|fatal|traceback)\b", re.IGN
 _TAGS = re.compile(r"\A<[\w-]+>|</[\w-]+>\Z")
 _MAX_END_CHARS = 3_000
 _VERDICT_WITHIN = 1_500
-
-
-def get_command(arguments: dict[str, JsonValue]) -> str:
-    for key in ("command", "cmd", "script", "commands", "input", "_raw"):
-        value = arguments.get(key)
-        if isinstance(value, list):
-            words = [word for word in value if isinstance(word, str)]
-            # The command follows the option: bash, -lc, "...".
-            is_wrapped = len(words) > 1 and words[-2].startswith("-")
-            return words[-1] if is_wrapped else " ".join(words)
-        if isinstance(value, str):
-            script = _IN_SCRIPT.search(value) if key == "_raw" else None
-            return script[1].replace('\\"', '"').replace("\\n", "\n") if script else value
-    return ""
 
 
 def shorten_command(command: str) -> str:

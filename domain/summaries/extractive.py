@@ -23,8 +23,8 @@ from .summarizer import ALWAYS_SMALL_TOKENS, Draft, Material
 
 _SECTION_SHARES: Mapping[SummarySection, float] = {
     SummarySection.GOAL: 0.13,
-    SummarySection.CONSTRAINTS: 0.09,
-    SummarySection.DONE: 0.06,
+    SummarySection.CONSTRAINTS: 0.12,
+    SummarySection.DONE: 0.04,
     SummarySection.IN_PROGRESS: 0.03,
     SummarySection.BLOCKED: 0.04,
     SummarySection.NEXT: 0.04,
@@ -34,6 +34,7 @@ _SECTION_SHARES: Mapping[SummarySection, float] = {
 }
 """The share of the room that each section fills first, in order; statements take the rest."""
 _FILES_SHARE = 0.15
+_MIN_FILES_CHARS = 400
 _MIN_CHARS_WITH_HEADINGS = 480
 """A shorter summary holds only its most important lines."""
 _GLANCE_CHARS = 160
@@ -104,7 +105,8 @@ def _write_page(
     material: Material,
     reader: BlockReader,
 ) -> Draft:
-    tags = write_file_lists(material.digest, material.removed_items, int(room * _FILES_SHARE))
+    listed = max(int(room * _FILES_SHARE), min(_MIN_FILES_CHARS, room // 4))
+    tags = write_file_lists(material.digest, material.removed_items, listed)
     page = SummaryPage(room, tags)
     page.set_earlier(parts, spare=min(room // 2, material.removed_tokens * CHARS_PER_TOKEN // 2))
     page.add_shares(lines, _compute_shares(material))

@@ -10,13 +10,21 @@ from ..ranges import Ranges
 from .actions import Action, ActionKind, iter_actions, read_todo_list
 from .clean_text import fold_lines, make_printable, mark_code, tidy_line
 from .commands import find_targets
-from .layout import FAILED_MARK, PROGRESS_SECTIONS, SummaryLine, SummarySection, merge_lines
+from .layout import (
+    FAILED_MARK,
+    PROGRESS_SECTIONS,
+    SummaryLine,
+    SummarySection,
+    find_root,
+    merge_lines,
+)
 from .prose import (
     Sentence,
     SentenceCue,
     count_cues,
     iter_rules_in,
     iter_sentences,
+    list_project_rules,
     parse_user_message,
 )
 from .statements import BlockReader
@@ -37,7 +45,9 @@ def gather_lines(
 ) -> list[SummaryLine]:
     """Return all lines that rules find in blocks and in the last summary, by weight."""
     items = material.removed_items
-    actions = list(iter_actions(items, reader))
+    digest = material.digest
+    root = find_root(items, (*digest.modified_files, *digest.read_files))
+    actions = list(iter_actions(items, reader, root))
     goals = [line for line in earlier if line.section is SummarySection.GOAL]
     new = [
         *iter_rules(items, goals, reader),
@@ -121,6 +131,10 @@ def iter_rules(
             message = reader.read_once(parse_user_message, item.block)
             weight = 0.45 if message.is_pasted else 0.75
             yield from (_make_rule(rule, item.position, weight) for rule in message.rules)
+        elif item.kind is BlockKind.DEVELOPER:
+            for rule, is_strong in reader.read_once(list_project_rules, item.block):
+                weight = 0.35 if is_strong else 0.15
+                yield _make_line(SummarySection.CONSTRAINTS, rule, item.position, weight)
     for line in goals:
         if line.is_quote:
             yield from (_make_rule(rule, line.newest, 0.6) for rule in iter_rules_in(line.text))

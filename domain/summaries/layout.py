@@ -1,13 +1,14 @@
 """Defines the sections, lines and lists of files of a summary, and lays them out."""
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cached_property
 from operator import attrgetter
 
-from ..blocks import ToolCall
+from ..blocks import BlockKind, ToolCall
 from ..compaction_events import Digest
 from ..digest import find_touched_files
 from ..item import WindowItem
@@ -169,18 +170,50 @@ def lay_out_sections(written: Iterable[tuple[SummarySection, str]]) -> dict[str,
 READ_TAG = "read-files"
 MODIFIED_TAG = "modified-files"
 _HARMLESS = str.maketrans("<>[\u201c\u201d", "\u2039\u203a(''")
-_MODIFIED_SHARE = 0.65
-"""The share of the room for modified files; the rest is for files that were read."""
 
 
 def write_file_lists(digest: Digest, items: Iterable[WindowItem], room: int) -> str:
-    """Return both lists in tags, within `room` characters; modified files come first."""
-    items = tuple(items)
-    modified = _write_list(MODIFIED_TAG, digest.modified_files, items, int(room * _MODIFIED_SHARE))
+    """Return both lists in tags, within `room` characters; modified files come first.
+
+    Only where whole paths have no room, they are relative to the folder that the agent worked in,
+    which each list names.
+    """
+    items, root = tuple(items), ""
+    if sum(len(path) + 1 for path in (*digest.modified_files, *digest.read_files)) > room:
+        root = find_root(items, (*digest.modified_files, *digest.read_files))
+    modified = _write_list(MODIFIED_TAG, digest.modified_files, items, room, root)
     if digest.modified_files and not modified:
         return ""
-    read = _write_list(READ_TAG, digest.read_files, items, room - len(modified) - 1)
+    read = _write_list(READ_TAG, digest.read_files, items, room - len(modified) - 1, root)
     return "\n".join(filter(None, [read, modified]))
+
+
+def find_root(items: Iterable[WindowItem], paths: Sequence[str]) -> str:
+    """Return the folder, with a slash, that the agent worked in and most of the paths are in.
+
+    Empty if no block says it, or if fewer than two of the paths are in it.
+    """
+    folders = Counter[str]()
+    for item in items:
+        if isinstance(item.block, ToolCall):
+            text = item.block.arguments
+        elif item.kind is BlockKind.DEVELOPER:
+            text = item.block.text
+        else:
+            continue
+        if found := _WORKED_IN.findall(text):
+            folders.update(found)
+    inside = {
+        f"{folder}/": sum(path.startswith(f"{folder}/") for path in paths) for folder in folders
+    }
+    return max((one for one in inside if inside[one] > 1), key=inside.__getitem__, default="")
+
+
+# What a call or a program says of the folder that an agent works in.
+_WORKED_IN = re.compile(
+    r"(?:\"(?:cwd|workdir|working_?dir(?:ectory)?)\\?\": ?\\?\"|<cwd>|[Ww]orking directory: ?"
+    r"|\"cd )(/[\w@~+.-]+(?:/[\w@~+.-]+)*)"
+)
 
 
 def remove_file_lists(text: str) -> str:
@@ -190,9 +223,12 @@ def remove_file_lists(text: str) -> str:
 _LISTS = re.compile(rf"<({READ_TAG}|{MODIFIED_TAG})>\n.*?</\1>", re.DOTALL)
 
 
-def _write_list(tag: str, paths: Sequence[str], items: Sequence[WindowItem], room: int) -> str:
-    frame = len(f"<{tag}>\n</{tag}>")
-    shown = {path: escape_path(path) for path in paths}
+def _write_list(
+    tag: str, paths: Sequence[str], items: Sequence[WindowItem], room: int, root: str
+) -> str:
+    note = f"... in {escape_path(root)}\n" if root else ""
+    frame = len(f"<{tag}>\n{note}</{tag}>")
+    shown = {path: escape_path(path.removeprefix(root)) for path in paths}
     if not shown:
         return ""
     if frame + sum(len(path) + 1 for path in shown.values()) > room:
@@ -202,7 +238,7 @@ def _write_list(tag: str, paths: Sequence[str], items: Sequence[WindowItem], roo
     lines = sorted(shown.values())
     if left_out := len(paths) - len(shown):
         lines.append(f"... and {left_out} more")
-    return "\n".join([f"<{tag}>", *lines, f"</{tag}>"])
+    return "\n".join([f"<{tag}>", *note.splitlines(), *lines, f"</{tag}>"])
 
 
 def _pick_newest(shown: dict[str, str], items: Sequence[WindowItem], room: int) -> dict[str, str]:

@@ -4,7 +4,6 @@ The weights are learned: `scripts/measure_summaries.py --learn` fits them to wha
 recorded sessions wrote again after it had left the view.
 """
 
-import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from heapq import nsmallest
@@ -21,37 +20,34 @@ from .statements import BlockContent, BlockReader, Statement
 Features = tuple[float, ...]
 
 FACT_WEIGHTS: Mapping[str, float] = {
-    "bias": -1.83,
-    "times": -0.27,
-    "slow_age": 0.01,
-    "fast_age": 1.39,
-    "span": 0.73,
-    "is_own": 0.50,
-    "own_times": 0.95,
-    "own_age": -1.32,
-    "is_users": 0.46,
-    "was_asked": 0.92,
-    "is_path": -0.70,
-    "is_flag": 0.90,
-    "is_number": -0.45,
-    "length": -0.26,
-    "has_visible_part": 0.15,
-    "history": -0.97,
+    "bias": -2.23,
+    "times": 1.17,
+    "is_once": -0.55,
+    "results": -1.06,
+    "slow_age": 1.22,
+    "age": -1.72,
+    "fast_age": 2.01,
+    "is_own": 0.53,
+    "own_age": -1.28,
+    "was_asked": 0.89,
+    "is_inserted": -1.61,
+    "is_number": -0.67,
+    "length": -0.27,
+    "visible_company": 0.97,
+    "history": -0.75,
 }
 PAIR_WEIGHTS: Mapping[str, float] = {
-    "bias": -3.50,
-    "times": 1.01,
-    "slow_age": 0.93,
-    "fast_age": -0.50,
-    "has_visible_first": 0.51,
-    "has_visible_second": 0.43,
-    "has_visible_both": 0.30,
-    "history": -0.70,
+    "bias": -3.44,
+    "times": 1.25,
+    "slow_age": 0.67,
+    "fast_age": -0.63,
+    "has_visible_first": 0.44,
+    "has_visible_second": 0.38,
+    "has_visible_both": -0.05,
+    "history": -0.54,
 }
 """The learned weight of each feature, in the order in which the features are computed."""
 
-_PARTS = re.compile(r"[./_]|::|->")
-_NEAR_TOKENS = 4_000
 _EARLIER_TIMES = 3
 """How often a fact counts that an earlier summary carries, whose blocks are not read again."""
 
@@ -74,78 +70,96 @@ class NeedCounts:
         earlier: Sequence[Statement] = (),
     ) -> None:
         self.removed = removed
-        self.times, self.own = Counter[str](), Counter[str]()
-        self.first, self.last, self.last_own = dict[str, int](), dict[str, int](), dict[str, int]()
-        """The index of the oldest and newest block with each fact, and of the agent's newest."""
-        self.pair_times, self.last_pair = Counter[WordPair](), dict[WordPair, int]()
-        self.by_user = set[str]()
-        for line in earlier:
-            self.times.update(dict.fromkeys(line.facts, _EARLIER_TIMES))
-            self.own.update(line.facts)
-            self.pair_times.update(line.pairs)
-        self.last |= dict.fromkeys(self.times, 0)
-        self.last_pair |= dict.fromkeys(self.pair_times, 0)
-        for index, (item, content) in enumerate(removed):
-            self.times.update(content.facts)
-            places = dict.fromkeys(content.facts, index)
-            self.last |= places
-            if item.kind in ASSISTANT_KINDS:
-                self.own.update(content.facts)
-                self.last_own |= places
-            elif item.kind is BlockKind.USER:
-                self.by_user |= content.facts
-            for one in content.statements:
-                if one.pairs:
-                    self.pair_times.update(one.pairs)
-                    self.last_pair |= dict.fromkeys(one.pairs, index)
+        self.kept_facts = frozenset[str]().union(*(one.facts for one in kept))
+        spoken = [line for one in kept for line in one.sentences]
+        self.kept_words = frozenset(word for line in spoken for word in line.words)
+        self.kept_pairs = frozenset[WordPair]().union(*(line.pairs for line in spoken))
+        self._count_facts(earlier)
+        self._count_pairs(earlier)
+        self._count_company()
         ages, age = [0] * len(removed), 0
         for index in range(len(ages) - 1, -1, -1):
             ages[index] = age
             age += removed[index].item.tokens
-            self.first |= dict.fromkeys(removed[index].content.facts, index)
         self.size = max(age, 1)
-        self.slow = [exp(-3 * one / self.size) for one in ages]
-        self.fast = [exp(-one / _NEAR_TOKENS) for one in ages]
-        self.kept_facts = frozenset[str]().union(*(one.facts for one in kept))
-        self.kept_words = frozenset[str]().union(
-            *(line.words for one in kept for line in one.statements)
+        self.fast, self.age, self.slow = (
+            [exp(-one / tokens) for one in ages] for tokens in (1_500, 4_000, 15_000)
         )
-        self.kept_pairs = frozenset[WordPair]().union(
-            *(line.pairs for one in kept for line in one.statements)
-        )
-        users = [one.content for one in removed if one.item.kind is BlockKind.USER][-2:]
+        self.share = [exp(-3 * one / self.size) for one in ages]
+
+    def _count_facts(self, earlier: Sequence[Statement]) -> None:
+        self.times, self.own, self.results = Counter[str](), Counter[str](), Counter[str]()
+        self.last, self.last_own = dict[str, int](), dict[str, int]()
+        """The index of the newest block with each fact, and of the agent's newest."""
+        self.written, self.inserted = set[str](), set[str]()
+        for line in earlier:
+            self.times.update(dict.fromkeys(line.facts, _EARLIER_TIMES))
+            self.own.update(line.facts)
+            self.written.update(line.facts)
+        self.last |= dict.fromkeys(self.times, 0)
+        for index, (item, content) in enumerate(self.removed):
+            facts = content.facts
+            self.times.update(facts)
+            self.written |= content.written
+            self.last |= dict.fromkeys(facts, index)
+            if item.kind in ASSISTANT_KINDS:
+                self.own.update(facts)
+                self.last_own |= dict.fromkeys(facts, index)
+            elif item.kind is BlockKind.TOOL_RESULT:
+                self.results.update(facts)
+            elif item.kind is not BlockKind.USER:
+                self.inserted |= facts
+        users = [one.content for one in self.removed if one.item.kind is BlockKind.USER][-2:]
         self.asked = frozenset[str]().union(*(one.facts for one in users))
 
+    def _count_company(self) -> None:
+        """Find, for each fact, the greatest share of visible facts in a block with it."""
+        shares = [
+            (len(content.written & self.kept_facts) / len(content.written), content.facts)
+            for _, content in self.removed
+            if not content.written.isdisjoint(self.kept_facts)
+        ]
+        self.visible_company = dict[str, float]()
+        for share, facts in sorted(shares, key=lambda one: one[0]):
+            self.visible_company |= dict.fromkeys(facts, share)
+
+    def _count_pairs(self, earlier: Sequence[Statement]) -> None:
+        self.pair_times, self.last_pair = Counter[WordPair](), dict[WordPair, int]()
+        for line in earlier:
+            self.pair_times.update(line.pairs)
+        self.last_pair |= dict.fromkeys(self.pair_times, 0)
+        for index, (_, content) in enumerate(self.removed):
+            for one in content.sentences:
+                if one.pairs:
+                    self.pair_times.update(one.pairs)
+                    self.last_pair |= dict.fromkeys(one.pairs, index)
+
     def iter_facts(self) -> Iterable[tuple[str, Features]]:
-        """Yield the features of each fact that may be needed and that nothing else shows."""
-        size, blocks = log(1 + self.size / 10_000), max(len(self.removed), 1)
+        """Yield the features of each fact that is written out somewhere and that nothing shows."""
+        history = log(1 + self.size / 10_000)
         skipped = GENERIC_KEYS | self.kept_facts
         for fact, times in self.times.items():
-            own = self.own.get(fact, 0)
-            is_users = fact in self.by_user
-            if fact in skipped or (times < 2 and not own and not is_users):
+            if fact in skipped or fact not in self.written:
                 continue
-            last = self.last[fact]
-            said = self.last_own.get(fact)
+            last, own = self.last[fact], self.last_own.get(fact)
             yield (
                 fact,
                 (
                     1.0,
                     log(times),
+                    float(times == 1 and own is None),
+                    log(1 + self.results.get(fact, 0)),
                     self.slow[last],
+                    self.age[last],
                     self.fast[last],
-                    (last - self.first.get(fact, 0)) / blocks,
-                    float(own > 0),
-                    log(1 + own),
-                    0.0 if said is None else self.fast[said],
-                    float(is_users),
+                    float(own is not None),
+                    0.0 if own is None else self.age[own],
                     float(fact in self.asked),
-                    float("/" in fact),
-                    float(fact[:2] == "--"),
+                    float(fact in self.inserted),
                     float(fact[0].isdigit() or fact[0] == "#"),
                     log(len(fact)),
-                    float(any(len(p) > 3 and p in self.kept_facts for p in _PARTS.split(fact))),
-                    size,
+                    self.visible_company.get(fact, 0.0),
+                    history,
                 ),
             )
 
@@ -161,8 +175,8 @@ class NeedCounts:
                 (
                     1.0,
                     log(times),
-                    self.slow[last],
-                    self.fast[last],
+                    self.share[last],
+                    self.age[last],
                     float(is_first),
                     float(is_second),
                     float(is_first and is_second),

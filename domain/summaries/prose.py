@@ -242,3 +242,22 @@ def iter_rules_in(text: str) -> Iterator[str]:
         words = tidy_line(rule).strip(f"{ELLIPSIS} ")
         if words and ELLIPSIS not in words and not words.endswith(":"):
             yield words
+
+
+_PROJECT_FILE = re.compile(r"\b(?:AGENTS|CLAUDE|GEMINI|copilot-instructions)\.md\b")
+_STRONG_RULE = re.compile(r"\b(?:never|must|only|always|do not|don't|cannot)\b", re.IGNORECASE)
+_MAX_PROJECT_RULES = 40
+
+
+def list_project_rules(block: AnyBlock) -> tuple[tuple[str, bool], ...]:
+    """Return the rules in a block that shows a project's instructions, and whether each is strict.
+
+    Such a block names the file of the instructions at its beginning, as `AGENTS.md`.
+    """
+    if not _PROJECT_FILE.search(block.text[:_GLANCE]):
+        return ()
+    sentences = (tidy_line(sentence.text) for sentence in iter_sentences(block.text))
+    rules = (rule for rule in sentences if 12 < len(rule) < 300 and is_constraint(rule))
+    return tuple(
+        (rule, bool(_STRONG_RULE.search(rule))) for rule in islice(rules, _MAX_PROJECT_RULES)
+    )

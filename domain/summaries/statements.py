@@ -1,13 +1,14 @@
-"""Splits blocks into statements: the single sentences and lines that a summary may quote."""
+"""Reads blocks for a summary: the facts that they carry, and the statements that it may quote."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from itertools import pairwise
 from typing import Any, NamedTuple, TypeVar, TypeVarTuple
 
-from ..blocks import AnyBlock, BlockKind, ToolCall, ToolResult
+from ..blocks import AnyBlock, BlockKind, ToolCall
 from ..digest import iter_strings, read_arguments
 from ..fidelity.generic_keys import GENERIC_PAIRS
 from ..fidelity.words import WordPair, WordReader
+from ..shell_edits import is_script
 from .clean_text import NUMBERING_PATTERN, make_printable, tidy_line
 from .prose import INTENT_PATTERN, Sentence, iter_sentences, parse_user_message
 
@@ -17,15 +18,15 @@ _ResultT = TypeVar("_ResultT")
 
 SPOKEN_KINDS = frozenset({BlockKind.USER, BlockKind.ASSISTANT, BlockKind.THINKING})
 MAX_STATEMENT_CHARS = 220
-MAX_END_CHARS = 4_000
-_MIN_LINE_CHARS, _MIN_SENTENCE_CHARS = 20, 12
+MIN_CONTEXT_WORDS = 2
+"""How many plain words say what a fact is about."""
+_MIN_SENTENCE_CHARS = 12
 _MIN_INTENT_CHARS = 60
 """A shorter announcement, such as `Let me look at it`, says nothing once it is done."""
-_MAX_LINE_PARTS = 12
-"""How many parts of one very long line are read."""
-_MAX_LINES = 100_000
-"""After so many different lines, those that were read are forgotten."""
-_NO_PAIRS = frozenset[WordPair]()
+_MAX_LINES_OF_FACT = 2
+"""How many lines of one block are quoted for one fact."""
+_MAX_WORDS = 200_000
+"""After so many different words, those that were read are forgotten."""
 
 
 class Statement(NamedTuple):
@@ -36,16 +37,19 @@ class Statement(NamedTuple):
     """The facts that it carries, as fidelity counts them."""
     words: tuple[str, ...]
     """Its plain words."""
-    pairs: frozenset[WordPair]
+    pairs: frozenset[WordPair] = frozenset()
     """Neighboring plain words of prose."""
     sentence: Sentence | None = None
     """For prose: the sentence with the heading above it."""
 
 
 class BlockContent(NamedTuple):
-    statements: tuple[Statement, ...]
     facts: frozenset[str]
-    """The facts of all its statements."""
+    """All facts that the whole block carries."""
+    written: frozenset[str]
+    """Those of them that it writes out, and not only as a part of something longer."""
+    sentences: tuple[Statement, ...]
+    """What is said in it, if it is prose."""
 
 
 class BlockReader:
@@ -59,7 +63,6 @@ class BlockReader:
         self._max_results = max_results
         self._results: dict[Any, tuple[AnyBlock, Any]] = {}
         self._words = WordReader()
-        self._lines: dict[str, Statement] = {}
 
     def read(self, block: AnyBlock) -> BlockContent:
         return self.read_once(self._read_block, block)
@@ -84,23 +87,47 @@ class BlockReader:
         pairs = {(a, b) if a < b else (b, a) for a, b in pairwise(words)}
         return Statement(text, facts, words, frozenset(pairs - GENERIC_PAIRS), sentence)
 
-    def _read_block(self, block: AnyBlock) -> BlockContent:
-        if len(self._lines) > _MAX_LINES:
-            self._lines.clear()
-            self._words = WordReader()
-        if block.kind in SPOKEN_KINDS:
-            read = [self.read_line(*one) for one in dict(_iter_sentences(block)).items()]
-            statements = tuple(one for one in read if one.facts or one.pairs)
-        else:
-            lines = map(self._read_tool_line, dict.fromkeys(_iter_lines(block)))
-            statements = tuple(one for one in lines if one.facts)
-        return BlockContent(statements, frozenset(fact for one in statements for fact in one.facts))
+    def iter_lines_with(self, text: str, fact: str) -> Iterator[Statement]:
+        """Yield the first lines of a tool's text that carry a fact; of a long line, a part.
 
-    def _read_tool_line(self, text: str) -> Statement:
-        known = self._lines.get(text)
-        if known is None:
-            known = self._lines[text] = Statement(text, *self._read_words(text), _NO_PAIRS)
-        return known
+        A line without plain words is quoted with the line before or after it, too.
+        """
+        at = found = 0
+        while found < _MAX_LINES_OF_FACT and (at := text.find(fact, at)) >= 0:
+            begin, end = _find_line(text, at)
+            statement = self._quote(text, begin, end)
+            if fact in statement.facts:
+                found += 1
+                yield statement
+                if len(statement.words) < MIN_CONTEXT_WORDS:
+                    before, _ = _find_line(text, max(begin - 2, 0))
+                    _, after = _find_line(text, min(end + 1, len(text)))
+                    for first, last in ((before, end), (begin, after)):
+                        if end - begin < last - first <= MAX_STATEMENT_CHARS:
+                            yield self._quote(text, first, last)
+            at = max(end, at + len(fact))
+
+    def _quote(self, text: str, begin: int, end: int) -> Statement:
+        lines = make_printable(text[begin:end]).split("\n")
+        bare = (line[n.end() :] if (n := NUMBERING_PATTERN.match(line)) else line for line in lines)
+        line = " ".join(" ".join(bare).split())
+        return Statement(line, *self._read_words(line))
+
+    def _read_block(self, block: AnyBlock) -> BlockContent:
+        if len(self._words) > _MAX_WORDS:
+            self._words = WordReader()
+        pieces = self._words.list_fact_pieces(read_text(block))
+        return BlockContent(
+            frozenset([key for piece in pieces for key in piece.carried_keys]),
+            frozenset([fact.key for piece in pieces for fact in piece.facts]),
+            tuple(self._iter_statements(block)) if block.kind in SPOKEN_KINDS else (),
+        )
+
+    def _iter_statements(self, block: AnyBlock) -> Iterator[Statement]:
+        for text, sentence in dict(_iter_sentences(block)).items():
+            statement = self.read_line(text, sentence)
+            if statement.facts or statement.pairs:
+                yield statement
 
     def _read_words(self, text: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """Return the facts and the plain words of a line."""
@@ -114,16 +141,30 @@ class BlockReader:
         return BlockReader, (self._max_results,)  # ids mean nothing in another process
 
 
-def _read_text(block: AnyBlock) -> str:
-    """Return what a call says or a result shows; of a long text, both ends."""
-    text = (
-        "\n".join(iter_strings(read_arguments(block)))
-        if isinstance(block, ToolCall)
-        else block.text
-    )
-    if len(text) > 2 * MAX_END_CHARS:
-        return f"{text[:MAX_END_CHARS]}\n{text[-MAX_END_CHARS:]}"
-    return text
+def read_text(block: AnyBlock) -> str:
+    """Return what a block says; of a call, the texts among its arguments, one a line."""
+    if isinstance(block, ToolCall):
+        return "\n".join(iter_strings(read_arguments(block)))
+    return block.text
+
+
+def _find_line(text: str, at: int) -> tuple[int, int]:
+    """Return the span of the line at a place; of a long one, of whole words around the place."""
+    begin, end = text.rfind("\n", 0, at) + 1, text.find("\n", at)
+    end = len(text) if end < 0 else end
+    if end - begin > MAX_STATEMENT_CHARS and is_script(text):
+        # The commands inside a string have line breaks of their own, as two characters.
+        begin = max(begin, text.rfind("\\n", begin, at) + 2)
+        inner = text.find("\\n", at, end)
+        end = end if inner < 0 else inner
+    if end - begin > MAX_STATEMENT_CHARS:
+        before = at - MAX_STATEMENT_CHARS // 3
+        if before > begin:
+            begin = text.find(" ", before, at) + 1 or at
+        if end - begin > MAX_STATEMENT_CHARS:
+            end = text.rfind(" ", at, begin + MAX_STATEMENT_CHARS)
+            end = max(end, at)
+    return begin, end
 
 
 def _iter_sentences(block: AnyBlock) -> Iterator[tuple[str, Sentence]]:
@@ -139,23 +180,3 @@ def _iter_sentences(block: AnyBlock) -> Iterator[tuple[str, Sentence]]:
                 continue
         if _MIN_SENTENCE_CHARS <= len(line) <= 2 * MAX_STATEMENT_CHARS:
             yield line, sentence
-
-
-def _iter_lines(block: ToolCall | ToolResult | AnyBlock) -> Iterator[str]:
-    for raw in make_printable(_read_text(block)).split("\n"):
-        numbered = NUMBERING_PATTERN.match(raw)
-        line = " ".join((raw[numbered.end() :] if numbered else raw).split())
-        if len(line) >= _MIN_LINE_CHARS:
-            yield from [line] if len(line) <= MAX_STATEMENT_CHARS else _split_line(line)
-
-
-def _split_line(line: str) -> Iterable[str]:
-    """Return a long line in parts of whole words; words that are too long are left out."""
-    parts, part = list[str](), ""
-    for word in line[: 2 * _MAX_LINE_PARTS * MAX_STATEMENT_CHARS].split(" "):
-        if len(part) + len(word) >= MAX_STATEMENT_CHARS:
-            parts.append(part)
-            part = ""
-        if len(word) < MAX_STATEMENT_CHARS:
-            part = f"{part} {word}" if part else word
-    return [one for one in [*parts, part] if one][:_MAX_LINE_PARTS]

@@ -52,6 +52,23 @@ def test_a_row_that_is_kept_keeps_the_context_and_a_shortened_one_what_shows() -
         assert IN_CONTEXT.score([segment]).context_hits == hits, shown
 
 
+def test_context_is_quoted_where_words_and_fact_are_one_piece_of_a_row() -> None:
+    hits = {
+        "gate opens zone_of slowly": 1,
+        "- `gate opens zone_of slowly` (#3)": 1,
+        "so the harbour gate opens zone_of": 1,
+        "opens zone_of slowly": 0,  # three words are no quote
+        "harbour, gate: zone_of slowly": 0,  # nor are words that never stood in this order
+        "harbour gate opens\nzone_of slowly": 0,
+        "the harbour gate opens, and zone_of": 0,
+    }
+    found = {summary: score_summary(IN_CONTEXT, summary) for summary in hits}
+
+    assert {text: one.quoted_hits for text, one in found.items()} == hits
+    whole = IN_CONTEXT.score([WHOLE_HISTORY])
+    assert (whole.quoted_hits, whole.quoted_context) == (1, 1.0)
+
+
 def test_where_less_than_two_words_ever_stood_nothing_is_context() -> None:
     talk = Talk().user("zone_of").says("gate").says("go on").says("zone_of gate")
 

@@ -64,6 +64,19 @@ def test_how_things_must_be_is_a_constraint() -> None:
         assert sections["Constraints & Preferences"] == f'- User: "{rule}" (#1)'
 
 
+def test_rules_of_a_projects_instructions_are_named_and_not_taken_for_the_users() -> None:
+    text = (
+        "# AGENTS.md instructions\n\n- Never push to main.\n- The parser is old.\n- Use tabs only."
+    )
+    talk = Talk().say("Go on with the task.", Block.developer(text), filler())
+    other = Talk().say("Go on.", Block.developer(text.replace("AGENTS.md", "Some")), filler())
+
+    assert talk.summary().sections["Constraints & Preferences"] == (
+        "- Never push to main. (#2)\n- Use tabs only. (#2)"
+    )
+    assert "Constraints & Preferences" not in other.summary().sections
+
+
 def test_a_rule_in_a_pasted_text_weighs_less_than_one_that_was_typed() -> None:
     talk = Talk().say("GET /x 200\n" * 400 + "Never push to main!", "Never push to main!")
 
@@ -164,10 +177,8 @@ def test_facts_that_come_again_and_again_are_kept() -> None:
 
     context = talk.summary().sections["Critical Context"]
 
-    assert context.split("\n") == [
-        "- `it is lib/dates/parser_core.py:12` (#8)",
-        "- `or https://dates.example/iso?v=2` (#8)",
-    ]
+    # A line without plain words says more with the next one.
+    assert context == "- `it is lib/dates/parser_core.py:12 or https://dates.example/iso?v=2` (#8)"
 
 
 def test_what_the_user_named_is_likelier_to_be_needed_again() -> None:
@@ -180,7 +191,7 @@ def test_what_the_user_named_is_likelier_to_be_needed_again() -> None:
 
 
 def test_lines_that_hold_several_facts_are_quoted_as_they_stand() -> None:
-    line = "def parse_date(text: str, time_zone: TimeZone) -> ParsedDate:"
+    line = "def parse_date(text: str, time_zone: TimeZone) -> ParsedDate: # reads whole days"
     source = f"    12→{line}\n    13→    return ParsedDate(text)\n"
     talk = Talk().say("Go on with the task.", filler())
     for _ in range(2):
@@ -241,6 +252,18 @@ def test_of_many_files_the_newest_are_named() -> None:
     assert "src/module_199.py\n" in text
     assert "src/module_0.py\n" not in text
     assert re.search(r"^\.\.\. and \d+ more$", text, re.MULTILINE)
+
+
+def test_paths_without_room_are_relative_to_the_folder_that_the_agent_worked_in() -> None:
+    talk = Talk().say("Go on with the task.", filler())
+    talk.call("exec_command", cmd="ls", workdir="/home/me/project")
+    for number in range(20):
+        talk.call("Edit", file_path=f"/home/me/project/src/module_{number}.py")
+
+    wide, narrow = (ExtractiveSummarizer().summarize(talk.material(n)).text for n in (2_000, 400))
+
+    assert "\n/home/me/project/src/module_8.py\n" in wide
+    assert "<modified-files>\n... in /home/me/project/\nsrc/module_0.py\n" in narrow
 
 
 def test_every_line_ends_with_its_handle() -> None:

@@ -9,7 +9,7 @@ from cutbank import Block, BlockKind, Material, ToolResult, WindowItem
 from cutbank.domain.ranges import Ranges
 from cutbank.domain.summaries.extractive import ExtractiveSummarizer
 from cutbank.domain.summaries.needs import FACT_WEIGHTS, PAIR_WEIGHTS, NeedCounts, ReadItem
-from cutbank.domain.summaries.statements import MAX_END_CHARS, BlockReader
+from cutbank.domain.summaries.statements import MAX_STATEMENT_CHARS, BlockReader
 
 WORDS = ("rivers", "carry", "sediment", "src/delta.py", "load_rows", "v1.2.3", "because", "--fast")
 
@@ -32,7 +32,7 @@ def test_every_statement_is_a_contiguous_quote_of_its_block(texts: list[list[str
     reader = BlockReader()
 
     for item in items:
-        for statement in reader.read(item.block).statements:
+        for statement in reader.read(item.block).sentences:
             assert statement.text in item.block.text
 
 
@@ -58,15 +58,55 @@ def test_blocks_that_left_earlier_are_read_again_where_the_log_has_them() -> Non
     assert "load_rows" not in ExtractiveSummarizer().summarize(make_material(new)).text
 
 
-def test_of_a_long_result_both_ends_are_read_and_the_middle_is_not() -> None:
+def test_a_long_result_is_read_whole() -> None:
     middle = "src/middle.py is in the middle of it\n"
-    text = "src/begin.py begins it, as is said\n" + middle.join(["." * MAX_END_CHARS + "\n"] * 2)
-    text += "src/end.py ends it, as is said as well\n"
+    text = f"src/begin.py begins it\n{'.' * 40_000}\n{middle}{'.' * 40_000}\nsrc/end.py ends it\n"
 
     facts = BlockReader().read(ToolResult(tool_call_id="c", content=text)).facts
 
-    assert facts >= {"src/begin.py", "src/end.py"}
-    assert "src/middle.py" not in facts
+    assert facts >= {"src/begin.py", "src/middle.py", "src/end.py"}
+
+
+LINES = st.lists(st.lists(st.sampled_from(WORDS), min_size=1, max_size=60), min_size=1, max_size=9)
+
+
+@given(LINES, st.sampled_from(("src/delta.py", "load_rows", "v1.2.3", "--fast")))
+def test_a_line_that_carries_a_fact_is_quoted_in_whole_words(
+    lines: list[list[str]], fact: str
+) -> None:
+    text = "\n".join(" ".join(words) for words in lines)
+
+    quotes = [one.text for one in BlockReader().iter_lines_with(text, fact)]
+
+    assert bool(quotes) == (fact in text)
+    assert all(f" {quote} " in f" {' '.join(text.split())} " for quote in quotes)
+    assert all(len(quote) <= MAX_STATEMENT_CHARS for quote in quotes)
+
+
+def test_a_line_without_words_is_quoted_with_its_neighbors_as_well() -> None:
+    text = (
+        "def read_all(path):\n    # The parser skips rows\n    12 = load_rows()\n    return rows\n"
+    )
+
+    quotes = [one.text for one in BlockReader().iter_lines_with(text, "load_rows")]
+
+    assert quotes == [
+        "12 = load_rows()",
+        "# The parser skips rows 12 = load_rows()",
+        "12 = load_rows() return rows",
+    ]
+
+
+def test_a_script_is_quoted_by_the_lines_of_its_commands_and_other_text_is_not() -> None:
+    long = "echo " + "word " * 60
+    script = f'exec_command({{cmd:"{long}\\nthe parser reads src/delta.py\\n{long}"}})'
+    folder = "words " * 40 + "of the parser in C:\\new\\src/delta.py"
+
+    (command,) = BlockReader().iter_lines_with(script, "src/delta.py")
+    (other,) = BlockReader().iter_lines_with(folder, "src/delta.py")
+
+    assert command.text == "the parser reads src/delta.py"
+    assert other.text.endswith(" of the parser in C:\\new\\src/delta.py")
 
 
 def test_each_feature_has_one_weight() -> None:

@@ -119,7 +119,7 @@ def test_files_come_from_the_digest_and_facts_that_the_model_dropped_are_added()
     assert draft.text.endswith(
         "<read-files>\nsrc/a.py\n</read-files>\n<modified-files>\nsrc/b.py\n</modified-files>"
     )
-    assert "4f9d2c1a, src/lexer/tokens.py (#7)" in draft.text
+    assert "src/lexer/tokens.py, 4f9d2c1a (#7)" in draft.text
     assert "#7" in draft.text
     assert 7 in draft.cites
 
