@@ -11,7 +11,7 @@ import argparse
 import math
 import tempfile
 from bisect import bisect_right
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -35,7 +35,7 @@ from cutbank.projections.replay.recorded_rows import make_session_rows
 LIMIT = 32_000
 EVERY = 5
 """One in so many of the facts and pairs that nobody needed is learned from, with that weight."""
-Row = tuple[tuple[float, ...], bool, int]
+Row = tuple[tuple[float, ...], bool, float]
 
 
 @dataclass(frozen=True)
@@ -179,6 +179,21 @@ def rank(rows: Sequence[Row], weights: Sequence[float]) -> float | None:
     return (sum(places) - len(places) * (len(places) - 1) / 2) / (len(places) * others)
 
 
+def weigh(found: Sequence[tuple[str, Sequence[Row]]]) -> list[Row]:
+    """Return the rows of all projects, weighted so that none decides alone by its many stakes."""
+    needed = Counter[str]()
+    for project, rows in found:
+        needed[project] += sum(is_needed for _, is_needed, _ in rows)
+    weighted = [
+        (features, is_needed, times / math.sqrt(max(needed[project], 1)))
+        for project, rows in found
+        for features, is_needed, times in rows
+    ]
+    whole = sum(times for _, rows in found for _, _, times in rows)
+    scale = whole / sum(times for _, _, times in weighted)
+    return [(features, is_needed, times * scale) for features, is_needed, times in weighted]
+
+
 def learn(sessions: Sequence[MeasuredSession]) -> None:
     tables: Sequence[tuple[str, Mapping[str, float]]] = (
         ("FACT_WEIGHTS", FACT_WEIGHTS),
@@ -186,16 +201,16 @@ def learn(sessions: Sequence[MeasuredSession]) -> None:
     )
     observed = [(session.project, observe(session)) for session in sessions]
     for at, (name, table) in enumerate(tables):
-        rows = [row for _, found in observed for row in found[at]]
+        rows = [(project, found[at]) for project, found in observed]
         print(f"{name}: Mapping[str, float] = {{")
-        for feature, weight in zip(table, fit(rows), strict=True):
+        for feature, weight in zip(table, fit(weigh(rows)), strict=True):
             print(f'    "{feature}": {weight:.2f},')
-        print("}")
-        for project in sorted({project for project, _ in observed}):
-            own = [row for p, found in observed if p == project for row in found[at]]
-            other = [row for p, found in observed if p != project for row in found[at]]
-            if other and (quality := rank(own, fit(other))) is not None:
-                print(f"# without {project}: {quality:.2f} of 1.00")
+        print("}", flush=True)
+        for project in sorted({project for project, _ in rows}):
+            own = [row for p, found in rows if p == project for row in found]
+            other = [(p, found) for p, found in rows if p != project]
+            if other and (quality := rank(own, fit(weigh(other)))) is not None:
+                print(f"# without {project}: {quality:.2f} of 1.00", flush=True)
 
 
 def main() -> None:
