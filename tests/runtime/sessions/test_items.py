@@ -20,6 +20,7 @@ from cutbank import (
     verify,
 )
 from cutbank.domain.blocks import AnyBlock
+from cutbank.domain.native_item import Cut, CutItem
 from cutbank.projections.rendering.sendable import JsonObject
 
 OUTPUT = "a line of the tool's long output\n" * 3_000
@@ -204,3 +205,13 @@ def test_responses_items_are_sent_as_they_were_given(session: StoredSession) -> 
     session.append(Item(item, [Block.user("Go.")], "openai-responses"))
 
     assert session.view().render("openai-responses")["input"] == [item]
+
+
+def test_an_item_that_cannot_be_put_together_is_found(session: StoredSession) -> None:
+    damaged = CutItem(provider="framework", item="{}", cuts=(Cut(at=1, piece=5),))
+    session.log.change(lambda aggregate: aggregate.append(Block.user("a"), None, damaged))
+
+    (violation,) = verify(store_of(session)).violations
+
+    assert (violation.rule, violation.position) == ("log", session.position)
+    assert "item" in violation.what
