@@ -204,7 +204,8 @@ def test_responses_items_are_sent_as_they_were_given(session: StoredSession) -> 
     item = {"type": "message", "role": "user", "content": "Go.", "id": "msg_1"}
     session.append(Item(item, [Block.user("Go.")], "openai-responses"))
 
-    assert session.view().render("openai-responses")["input"] == [item]
+    request: Any = session.view().render("openai-responses")
+    assert request["input"] == [item]
 
 
 def test_an_item_that_cannot_be_put_together_is_found(session: StoredSession) -> None:

@@ -5,7 +5,6 @@ import threading
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 import pytest
 from databases import asked, connected_to
@@ -275,13 +274,15 @@ def test_a_compaction_of_a_deleted_session_is_refused(store: SessionStore) -> No
     fill(session)
     session.append(Block.user("more " * 3_000))
 
-    def delete(_: Any) -> cutbank.Draft:
-        store.delete("x")
-        store.session("x").append(Block.user("again"))
-        return cutbank.Draft(text="A summary of what was planted.")
+    class Deleting:
+        name = "deleting"
 
-    summarizer = type("Deleting", (), {"name": "deleting", "summarize": lambda _, it: delete(it)})()
-    options = cutbank.CompactionOptions(summarizers=[summarizer])
+        def summarize(self, _: cutbank.Material, /) -> cutbank.Draft:
+            store.delete("x")
+            store.session("x").append(Block.user("again"))
+            return cutbank.Draft(text="A summary of what was planted.")
+
+    options = cutbank.CompactionOptions(summarizers=[Deleting()])
 
     with pytest.raises(NotFoundError, match="was deleted while it was compacted"):
         session.compact(POLICY, limit=LIMIT, options=options)
