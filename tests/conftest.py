@@ -13,6 +13,7 @@ from processes import Killed, Processes, processes
 from unpinned import UNPINNED
 
 import cutbank
+from cutbank.projections.rendering.catalog import RENDERERS, RENDERERS_BY_LABEL
 
 settings.register_profile(
     "default", deadline=None, max_examples=25, suppress_health_check=[HealthCheck.too_slow]
@@ -64,6 +65,16 @@ def _no_settings_of_ours(tmp_path_factory: pytest.TempPathFactory) -> Iterator[N
             if name not in {"CUTBANK_SESSIONS", "CUTBANK_VECTORS"}:
                 patch.delenv(name)
         yield
+
+
+@pytest.fixture
+def own_renderers() -> Iterator[None]:
+    """Let a test register renderers, which others do not see."""
+    before = dict(RENDERERS), dict(RENDERERS_BY_LABEL)
+    yield
+    for catalog, known in zip((RENDERERS, RENDERERS_BY_LABEL), before, strict=True):
+        catalog.clear()
+        catalog.update(known)
 
 
 @pytest.fixture

@@ -55,7 +55,7 @@ def talk(database: Path, key: str, other: str = "what-if") -> None:
 
 
 @pytest.fixture(autouse=True)
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, own_renderers: None) -> Path:
     """Make the working folder a home in which Claude Code left a session."""
     projects = tmp_path / ".claude" / "projects"
     projects.mkdir(parents=True)
@@ -275,10 +275,17 @@ def test_every_page_is_linked_and_none_that_is_gone_is_named() -> None:
 
 
 def commands(page: str) -> list[str]:
-    """Return the commands of a page that end by themselves."""
+    """Return the commands of a page that end by themselves, and soon.
+
+    A search for settings takes minutes, and more sessions; `test_tuning` has one.
+    """
     found = re.findall(r"(?m)^(?:    )?(cutbank [a-z].*)$", PAGES[page].replace("\\\n", " "))
     found = [re.split(r"  +#| # ", line)[0].strip() for line in found]
-    return [line for line in found if not re.search(r"--follow|^cutbank idle( --db \S+)?$", line)]
+    return [
+        line
+        for line in found
+        if not re.search(r"--follow|^cutbank tune|^cutbank idle( --db \S+)?$", line)
+    ]
 
 
 def run_command(command: str, capsys: pytest.CaptureFixture[str]) -> str:

@@ -1,23 +1,15 @@
 """A program's own format for views is called by its name, also when a call is audited."""
 
-from collections.abc import Iterator
-
 import pytest
 
 from cutbank import Block, InvalidSettingError, StoredSession, audit_call, register_renderer
-from cutbank.projections.rendering.catalog import RENDERERS, RENDERERS_BY_LABEL
 from cutbank.projections.rendering.sendable import JsonObject
 from cutbank.projections.view_content import ViewContent
 
 
 @pytest.fixture(autouse=True)
-def registered() -> Iterator[None]:
-    before = dict(RENDERERS), dict(RENDERERS_BY_LABEL)
+def registered(own_renderers: None) -> None:
     register_renderer("words", render_words)
-    yield
-    for catalog, known in zip((RENDERERS, RENDERERS_BY_LABEL), before, strict=True):
-        catalog.clear()
-        catalog.update(known)
 
 
 def render_words(view: ViewContent) -> JsonObject:
