@@ -21,7 +21,11 @@ from cutbank.adapters.storage.sqlite.sqlite_recorder import adopt_copy
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="copies of processes are POSIX's")
 
 WRITERS = 4
-REFUSALS = ("is a copy made while the database was in use", "is damaged", "which was closed cleanly")
+REFUSALS = (
+    "is a copy made while the database was in use",
+    "is damaged",
+    "which was closed cleanly",
+)
 """The last one: the file was copied between two writers, and the log after the second began."""
 
 
