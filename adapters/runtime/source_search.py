@@ -7,6 +7,7 @@ from itertools import islice
 
 from ...domain.errors import InvalidSettingError, NotFoundError
 from ...projections.read_models.search_query import SNIPPET_CHARS, Snippet
+from ..storage.event_log.log_reader import LogReader
 from ..storage.event_log.log_tables import ImportRow
 from ..storage.event_log.storage_errors import translate_storage_errors
 from ..transcripts.formats.catalog import FORMATS
@@ -61,7 +62,8 @@ def search_sources(
         store.session(session, namespace=namespace, create=False)
     with translate_storage_errors(store.name):
         rows = store.events.recorder.select_imports(namespace, session)
-        return list(islice(_search_rows(store, rows, _encode_needles(text)), limit))
+        found = _search_rows(store.events.recorder, rows, _encode_needles(text))
+        return list(islice(found, limit))
 
 
 def read_kept_lines(session: StoredSession, line: int) -> list[KeptLine]:
@@ -69,12 +71,13 @@ def read_kept_lines(session: StoredSession, line: int) -> list[KeptLine]:
 
     Raises NotFoundError if no file is kept, or none has so many lines.
     """
-    rows = session.log.events.recorder.select_imports(session.namespace, session.key)
+    recorder = session.log.events.recorder
+    rows = recorder.select_imports(session.namespace, session.key)
     with translate_storage_errors(session.log.context.name):
         found = [
             KeptLine(file, text.removesuffix(b"\r"))
             for row in rows
-            for file, pieces in _open_files(SessionStore(session.log.context), row)
+            for file, pieces in _open_files(recorder, row)
             for text in islice(_iter_lines(pieces), line - 1, line)
         ]
     if not found:
@@ -91,20 +94,20 @@ def _encode_needles(text: str) -> set[bytes]:
 
 
 def _search_rows(
-    store: SessionStore, rows: Iterable[ImportRow], needles: set[bytes]
+    recorder: LogReader, rows: Iterable[ImportRow], needles: set[bytes]
 ) -> Iterator[SourceHit]:
     for row in rows:
         if row.session is None:
             continue
-        for file, pieces in _open_files(store, row):
+        for file, pieces in _open_files(recorder, row):
             for number, line, span in find_lines(pieces, needles):
                 snippet = _make_snippet(line, span)
                 yield SourceHit(row.namespace, row.session, file, number, snippet)
 
 
-def _open_files(store: SessionStore, row: ImportRow) -> Iterator[tuple[str, Iterable[bytes]]]:
+def _open_files(recorder: LogReader, row: ImportRow) -> Iterator[tuple[str, Iterable[bytes]]]:
     """Yield the path of each file that an import kept, and its bytes in pieces."""
-    source = open_kept_source(store.events.recorder, [row])
+    source = open_kept_source(recorder, [row])
     known = FORMATS.get(row.format)
     if row.segments and known and known.is_folder:
         for name, content in unpack_files(source.read_whole()):

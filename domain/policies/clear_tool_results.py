@@ -51,8 +51,9 @@ class ClearToolResults:
         trims = self._find_trims(window)
         if not trims:
             raise NothingToCompactError(
-                f"nothing to compact: besides the newest {self.keep} and those of excluded tools,"
-                f" no tool result can be cleared, or less than {self.clear_at_least:,} tokens"
+                f"nothing to compact: the newest {self.keep} tool results and those of excluded"
+                f" tools stay, and clearing the others frees no more than"
+                f" {self.clear_at_least:,} tokens"
             )
         reason = f"{window.trigger}: {len(trims):,} tool results but the newest {self.keep}"
         return Plan(None, f"{reason} are cleared", summary_tokens=0, trims=trims)

@@ -209,11 +209,11 @@ def find_root(items: Iterable[WindowItem], paths: Sequence[str]) -> str:
     return max((one for one in inside if inside[one] > 1), key=inside.__getitem__, default="")
 
 
-# What a call or a program says of the folder that an agent works in.
 _WORKED_IN = re.compile(
     r"(?:\"(?:cwd|workdir|working_?dir(?:ectory)?)\\?\": ?\\?\"|<cwd>|[Ww]orking directory: ?"
     r"|\"cd )(/[\w@~+.-]+(?:/[\w@~+.-]+)*)"
 )
+"""What a call or a program says of the folder that an agent works in."""
 
 
 def remove_file_lists(text: str) -> str:

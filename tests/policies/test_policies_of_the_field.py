@@ -191,7 +191,7 @@ def test_anthropic_clears_all_results_but_the_newest_and_those_of_excluded_tools
 def test_anthropic_clears_nothing_that_frees_too_little() -> None:
     window = make_window("u c r=60 c r=60", limit=1_000)
 
-    with pytest.raises(NothingToCompactError, match="less than 500 tokens"):
+    with pytest.raises(NothingToCompactError, match="frees no more than 500 tokens"):
         get_policy("anthropic", keep=0, clear_at_least=500).plan(window)
 
 

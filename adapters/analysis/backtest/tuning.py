@@ -214,7 +214,17 @@ class _Search:
 
     def run(self, trials: int, progress: Progress) -> Mapping[str, Any]:
         """Return the best settings that were found; empty if these are the defaults."""
-        study = self._make_study()
+        import optuna  # noqa: PLC0415 - the extra `tune`
+
+        optuna.logging.set_verbosity(optuna.logging.ERROR)
+        less, more = optuna.study.StudyDirection.MINIMIZE, optuna.study.StudyDirection.MAXIMIZE
+        directions = {
+            Objective.COST: [less],
+            Objective.FIDELITY: [more],
+            Objective.PARETO: [less, more],
+        }[self.objective]
+        sampler = optuna.samplers.TPESampler(seed=_SEED)
+        study = optuna.create_study(directions=directions, sampler=sampler)
         progress(0, trials)
         self._measure(study, {})
         progress(1, trials)
@@ -224,27 +234,13 @@ class _Search:
             try:
                 get_policy(self.bench.policy, **settings)
             except InvalidSettingError:
-                study.tell(asked, state=_get_pruned())  # these contradict each other
+                # These contradict each other.
+                study.tell(asked, state=optuna.trial.TrialState.PRUNED)
                 self.tried.append(TuningTrial(settings, float("inf"), 0.0, 0))
             else:
                 self._measure(study, settings, asked)
             progress(len(self.tried), trials)
         return self._pick_best().settings
-
-    def _make_study(self) -> "Study":
-        from optuna import create_study, logging  # noqa: PLC0415 - the extra `tune`
-        from optuna.samplers import TPESampler  # noqa: PLC0415 - the extra `tune`
-        from optuna.study import StudyDirection  # noqa: PLC0415 - the extra `tune`
-
-        logging.set_verbosity(logging.ERROR)
-        sampler = TPESampler(seed=_SEED)
-        less, more = StudyDirection.MINIMIZE, StudyDirection.MAXIMIZE
-        directions = {
-            Objective.COST: [less],
-            Objective.FIDELITY: [more],
-            Objective.PARETO: [less, more],
-        }[self.objective]
-        return create_study(directions=directions, sampler=sampler)
 
     def _measure(
         self, study: "Study", settings: Mapping[str, Any], asked: "OptunaTrial | None" = None
@@ -277,12 +273,6 @@ class _Search:
         if self.objective is Objective.PARETO:
             fair = [one for one in fair if one.cost <= default.cost]
         return max(fair, key=lambda one: one.f3)
-
-
-def _get_pruned() -> Any:
-    from optuna.trial import TrialState  # noqa: PLC0415 - the extra `tune`
-
-    return TrialState.PRUNED
 
 
 def list_searched(policy: Policy | type[Policy]) -> list[SettingInfo]:

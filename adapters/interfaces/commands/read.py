@@ -33,7 +33,6 @@ from ..command_line.options import (
 )
 from ..command_line.printing import (
     clip_text,
-    escape_controls,
     format_count,
     list_fields,
     pick,
@@ -150,7 +149,7 @@ def recall(
             raise InvalidSettingError(
                 "--line gives a line of the file: leave out handles and --search"
             )
-        return _recall_line(call, session, line)
+        return _recall_line(call, session, line, raw=raw)
     with open_call_session(call, session) as found:
         wanted = [parse_handles(handle, BlockLog(found).find_newest)] if handle else []
         blocks = found.recall(*wanted, search=search)
@@ -165,14 +164,14 @@ def recall(
     return Answer(document, show, is_good=bool(blocks))
 
 
-def _recall_line(call: Invocation, session: str, line: int) -> Answer:
+def _recall_line(call: Invocation, session: str, line: int, *, raw: bool) -> Answer:
     with open_call_session(call, session) as found:
         lines = read_kept_lines(found, line)
     texts = [one.text.decode(errors="replace") for one in lines]
     named = zip(lines, texts, strict=True)
     recalled = [{"file": one.file, "line": line, "text": text} for one, text in named]
-    show = partial(_write_raw, [one.text + b"\n" for one in lines])
-    return Answer(name_to_json(found) | {"recalled": recalled}, show)
+    shown = [partial(_write_raw, [one.text + b"\n" for one in lines])] if raw else texts
+    return Answer(name_to_json(found) | {"recalled": recalled}, *shown)
 
 
 def search(
@@ -302,12 +301,9 @@ def _print_recalled(blocks: Sequence[RecalledBlock], search: str | None) -> None
 
 
 def _write_raw(texts: Iterable[bytes]) -> None:
-    """Write the texts without separators; on a terminal, without what would control it."""
+    """Write the texts without separators."""
     sys.stdout.flush()
-    if sys.stdout.isatty():
-        sys.stdout.write("".join(escape_controls(text.decode(errors="replace")) for text in texts))
-    else:
-        sys.stdout.buffer.writelines(texts)
+    sys.stdout.buffer.writelines(texts)
     sys.stdout.buffer.flush()
 
 

@@ -80,21 +80,21 @@ def reread(session: StoredSession, *, into: str | None = None) -> RereadReport:
     if into == session.namespace:
         raise InvalidSettingError(f"{into} holds {session.key} itself: name another namespace")
     report = RereadReport(session.key, session.namespace, into, [row.source for row in rows])
+    own = SessionStore(session.log.context)
     if into is None:
         with open_store(":memory:") as store:
-            _compare_reading(session, store, session.namespace, rows, report)
+            _compare_reading(own, store, session.namespace, rows, report)
     else:
-        store = SessionStore(session.log.context)
-        with translate_storage_errors(store.name):
-            taken = store.events.load_session(into, session.key)
+        with translate_storage_errors(own.name):
+            taken = own.events.load_session(into, session.key)
         if taken is not None:
             raise ImportFileError(f"{into} holds a session {session.key} already: name another one")
-        _compare_reading(session, store, into, rows, report)
+        _compare_reading(own, own, into, rows, report)
     return report
 
 
 def _compare_reading(
-    session: StoredSession,
+    own: SessionStore,
     store: SessionStore,
     namespace: str,
     rows: list[ImportRow],
@@ -104,18 +104,17 @@ def _compare_reading(
     with TemporaryDirectory() as folder:
         files: list[WantedFile] = []
         for number, row in enumerate(rows):
-            source = open_kept_source(session.log.events.recorder, [row])
+            source = open_kept_source(own.events.recorder, [row])
             beside = Path(folder, str(number))
             path = write_kept_file(source, FORMATS[row.format], row.source, beside)
             files.append(WantedFile(path, name=row.source))
         for one in import_files(store, files, ImportOptions(namespace)):
             report.errors += one.errors
             report.sessions += [key for key in one.sessions if key not in report.sessions]
-    before = SessionStore(session.log.context)
     for key in report.sessions:
         now = store.session(key, namespace=namespace, create=False)
-        known = before.events.load_session(session.namespace, key) is not None
-        old = before.session(key, namespace=session.namespace, create=False) if known else None
+        known = own.events.load_session(report.namespace, key) is not None
+        old = own.session(key, namespace=report.namespace, create=False) if known else None
         _compare_sessions(old, now, rows, report)
 
 

@@ -49,7 +49,7 @@ def write_all(store: SessionStore) -> None:
     found = session.records.get("state")
     assert found is not None
     assert found.value == 2
-    new = store.session("new", subject="somebody new")
+    new = store.session("new", subject="a new subject")
     new.append(Block.user("new"), Block.assistant("\ud800 large " * 2_000))
     assert len(new.view().entries) == 2
     fork = session.fork("fork")
@@ -110,7 +110,7 @@ def test_an_error_undoes_all_of_a_batch(store: SessionStore, database: str) -> N
     # What was undone can be done, by the same store and by another one.
     with cutbank.open(database) as another, another.batch():
         write_all(another)
-        another.session("other", subject="somebody else").append(Block.user("other"))
+        another.session("other", subject="another subject").append(Block.user("other"))
     session.append(Block.user("after"))
     assert verify(store).violations == []
 
