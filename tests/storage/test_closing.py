@@ -38,3 +38,18 @@ def test_a_close_waits_for_what_another_thread_is_reading(tmp_path: Path) -> Non
     assert rows == [(7,)]
     with pytest.raises(sqlite3.ProgrammingError, match="closed database"):
         datastore.read("SELECT 1")
+
+
+def test_an_ending_thread_leaves_its_connection_to_a_close_that_has_found_it(
+    tmp_path: Path,
+) -> None:
+    datastore = SQLiteLogDatastore(str(tmp_path / "a.db"))
+    datastore.read("SELECT 1")
+    (reader,) = datastore._readers
+
+    with reader.lock:  # as a close holds it
+        ending = threading.Thread(target=reader.__del__)
+        ending.start()
+        ending.join(30)
+
+        assert reader.connection.execute("SELECT 7").fetchone() == (7,)

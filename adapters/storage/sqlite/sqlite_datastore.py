@@ -277,16 +277,16 @@ class SQLiteLogDatastore:
         with self._listing:
             self._is_closed = True
             readers = list(self._readers)  # none of them disappears now
-            connections = [reader.connection for reader in readers]
         has_written = "writer" in vars(self)
-        if has_written:
-            connections.append(self.writer)
         is_moved = self._is_moved()
         with ExitStack() as waiting:
             # Closing a connection while another thread reads with it would crash the process. In
             # a forked child those threads do not exist, and would be waited for without end.
             for reader in readers if self._process == os.getpid() else ():
                 waiting.enter_context(reader.lock)
+            connections = [reader.connection for reader in readers if not reader.is_closed]
+            if has_written:
+                connections.append(self.writer)
             self._close_connections(connections, is_moved=is_moved)
         if has_written:
             self._refuse_moved()
@@ -356,9 +356,15 @@ class _Reader:
     def __init__(self, connection: sqlite3.Connection) -> None:
         self.connection = connection
         self.lock = threading.RLock()
+        self.is_closed = False
 
     def __del__(self) -> None:
-        self.connection.close()
+        # While this runs, a thread that closes the datastore can still find the reader; it then
+        # holds the lock and closes the connection itself.
+        if self.lock.acquire(blocking=False):
+            self.is_closed = True
+            self.connection.close()
+            self.lock.release()
 
 
 _open_datastores: WeakSet[SQLiteLogDatastore] = WeakSet()
