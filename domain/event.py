@@ -31,9 +31,9 @@ class StoredValue(BaseModel):
     if not TYPE_CHECKING:  # type checkers know the fields of each class
 
         def __new__(cls, *_: Any, **fields: Any) -> Self:
-            """Refuse unknown fields; pydantic does not pass here when it reads a log."""
+            """Refuse unknown fields; where pydantic reads a log, it passes none here."""
             known = cls.__pydantic_fields__
-            if not fields.keys() <= known.keys():
+            if fields and not fields.keys() <= known.keys():
                 unknown = next(name for name in fields if name not in known)
                 raise UnknownFieldError(describe_unknown(cls.__name__, unknown, known))
             return super().__new__(cls)

@@ -4,10 +4,10 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from operator import itemgetter, le, sub
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from pydantic import GetCoreSchemaHandler
-from pydantic_core import CoreSchema, core_schema
+from pydantic_core import CoreSchema, SchemaValidator, core_schema
 
 Run = tuple[int, int]
 
@@ -19,10 +19,32 @@ class Ranges:
     sets have equal runs. Stored as `[[1, 3], [7, 7]]`.
     """
 
-    __slots__ = ("runs",)
+    __slots__ = ("json_text", "runs")
+
+    json_text: str
+    """How a deferred set was stored."""
 
     def __init__(self, runs: Iterable[Run] = ()) -> None:
         self.runs: tuple[Run, ...] = tuple(_normalize_runs(runs))
+
+    @classmethod
+    def defer(cls, text: str) -> Self:
+        """Return the set stored as this JSON, which is parsed when its runs are first read.
+
+        Reading them raises ValueError if it is no list of runs.
+        """
+        made = cls.__new__(cls)
+        made.json_text = text
+        return made
+
+    if not TYPE_CHECKING:  # it would allow any attribute
+
+        def __getattr__(self, name: str) -> tuple[Run, ...]:
+            """Parse the runs of a deferred set; no other attribute is ever missing."""
+            if name != "runs":
+                raise AttributeError(name)
+            self.runs = tuple(_normalize_runs(_RUNS.validate_json(self.json_text)))
+            return self.runs
 
     @classmethod
     def of(cls, positions: Iterable[int]) -> Self:
@@ -119,15 +141,12 @@ class Ranges:
 
     @classmethod
     def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
-        runs = core_schema.list_schema(
-            core_schema.tuple_positional_schema([core_schema.int_schema(ge=1)] * 2)
-        )
         return core_schema.no_info_after_validator_function(
             lambda value: value if isinstance(value, cls) else cls(value),
             # Try these in order and stop at the first match; comparing matches would double the
             # time.
             core_schema.union_schema(
-                [core_schema.is_instance_schema(cls), runs], mode="left_to_right"
+                [core_schema.is_instance_schema(cls), _RUNS_SCHEMA], mode="left_to_right"
             ),
             serialization=core_schema.plain_serializer_function_ser_schema(
                 lambda value: [list(run) for run in value.runs]
@@ -136,6 +155,10 @@ class Ranges:
 
 
 _INFINITY = 2**63
+_RUNS_SCHEMA = core_schema.list_schema(
+    core_schema.tuple_positional_schema([core_schema.int_schema(ge=1)] * 2)
+)
+_RUNS = SchemaValidator(_RUNS_SCHEMA)
 _first, _last = itemgetter(0), itemgetter(1)
 
 

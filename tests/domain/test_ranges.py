@@ -1,5 +1,7 @@
 """Ranges are sets: whatever Python's own sets say of the same positions, they say too."""
 
+import pickle
+from copy import copy
 from operator import and_, or_, sub
 
 import pytest
@@ -62,6 +64,16 @@ def test_it_is_stored_as_runs_and_read_back(held: set[int]) -> None:
 
     assert Stored.model_validate_json(stored.model_dump_json()) == stored
     assert Stored.model_validate(stored.model_dump()) == stored
+
+
+@given(positions)
+def test_a_deferred_set_is_the_one_that_was_stored(held: set[int]) -> None:
+    text = Stored(ranges=Ranges.of(held)).model_dump_json().removeprefix('{"ranges":')[:-1]
+    deferred = Ranges.defer(text)
+
+    assert copy(pickle.loads(pickle.dumps(deferred))) == Ranges.of(held)  # noqa: S301 - our own
+    assert Stored(ranges=deferred).ranges is deferred
+    assert deferred.runs == Ranges.of(held).runs
 
 
 def test_it_is_written_as_people_write_it() -> None:

@@ -18,10 +18,16 @@ from eventsourcing.persistence import MapperDeserialisationError
 from eventsourcing.utils import get_topic
 from hypothesis import HealthCheck, given, settings
 
-from cutbank.adapters.storage.event_log.event_mapper import MIN_BODY_BYTES, ZstdCompressor
+from cutbank.adapters.storage.event_log.event_mapper import (
+    MIN_BODY_BYTES,
+    ZstdCompressor,
+    compute_keyed_hash,
+)
 from cutbank.adapters.storage.event_log.event_store import EventStore
 from cutbank.adapters.storage.event_log.log_tables import StoredRow
+from cutbank.adapters.storage.event_log.stream_check import check_stream
 from cutbank.domain.blocks import Block, BlockKind, Media, Native, NativePart, Text, ToolResult
+from cutbank.domain.compaction_events import Summary
 from cutbank.domain.event import Event
 from cutbank.domain.session_events import (
     BlockAppended,
@@ -116,6 +122,60 @@ def check_events(
                     assert digest == sha256(secret + content).digest()[:20]
 
     check()
+
+
+COMMANDS = [[1, 1], [3, 4], [9, 9]]
+
+
+@pytest.mark.parametrize(
+    "digest",
+    [
+        {"commands": COMMANDS},
+        {"modified_files": ['"commands":[[5, 5]]'], "commands": COMMANDS},
+        {"artifacts": [{"position": 1, "path": "a", "commands": COMMANDS}]},
+        {"artifacts": [{"position": 1, "path": "a", "commands": COMMANDS}], "commands": [[7, 7]]},
+    ],
+    ids=["runs", "a text", "another field", "both"],
+)
+def test_a_summary_comes_back_whatever_else_is_named_as_its_commands_are(
+    plain: EventStore, digest: dict[str, Any]
+) -> None:
+    written = Summary.model_validate(
+        _envelope()
+        | {"boundary": 1, "text": '"commands":[[5,5]]', "covers": [], "summariser": "a"}
+        | {"tokens": 1, "digest": digest}
+    )
+    (row,) = stored(plain, written)
+
+    read = plain.mapper.to_domain_event(row)
+
+    assert read == written
+    assert isinstance(read, Summary)
+    assert read.model_dump() == written.model_dump()
+
+
+def test_a_check_reads_the_commands_of_a_summary_which_views_leave_unread(
+    plain: EventStore,
+) -> None:
+    row = plain.mapper.to_stored_event(
+        Summary.model_validate(
+            _envelope()
+            | {"boundary": 1, "text": "", "covers": [], "summariser": "a", "tokens": 1}
+            | {"digest": {"commands": [[4, 5]]}}
+        )
+    )
+    damaged = row.state.replace(b"[[4,5]]", b"[[5,4]]")
+    secret = plain.recorder.names.subject(row.subject)[1]
+    row = row._replace(state=damaged, digest=compute_keyed_hash(damaged, secret))
+    plain.recorder.insert_events([row])
+
+    read = plain.mapper.to_domain_event(row)
+    (checked,) = check_stream(plain, row.originator_id, 1, None)
+
+    assert isinstance(read, Summary)
+    with pytest.raises(ValueError, match="ends before it begins: 5-4"):
+        _ = read.digest.commands.runs
+    assert checked.problems == ["#1 cannot be read: a run ends before it begins: 5-4"]
 
 
 def test_a_provider_s_own_numbers_keep_their_digits(plain: EventStore) -> None:

@@ -78,8 +78,11 @@ class LogNames:
 
     def topic_name(self, number: int) -> str:
         if (name := self._topic_names.get(number)) is None:
-            name = self._find_name("topic", "SELECT topic FROM topics WHERE id = ?", number)
-            self._remember(self._topic_names, number, name)
+            # All at once: they are few, and a view needs many of them.
+            found = dict(self._datastore.read("SELECT id, topic FROM topics"))
+            for known in found.items():
+                self._remember(self._topic_names, *known)
+            name = _require(found.get(number), "topic", number)
         return name
 
     def subject(self, name: str) -> tuple[int, bytes]:
@@ -101,7 +104,8 @@ class LogNames:
 
     def subject_name(self, number: int) -> str:
         if (name := self._subject_names.get(number)) is None:
-            name = self._find_name("subject", "SELECT name FROM subjects WHERE id = ?", number)
+            found = self._find("SELECT name FROM subjects WHERE id = ?", number)
+            name = _require(found and found[0], "subject", number)
             self._remember(self._subject_names, number, name)
         return name
 
@@ -121,14 +125,14 @@ class LogNames:
         assert found is not None, "it was just added"
         return found
 
-    def _find_name(self, kind: str, query: str, number: int) -> str:
-        found = self._find(query, number)
-        if found is None:
-            raise OperationalError(f"{kind} {number} is missing from the database")
-        return str(found[0])
-
     def _find(self, query: str, value: object) -> Any:
         return next(iter(self._datastore.read(query, (value,))), None)
+
+
+def _require(name: str | None, kind: str, number: int) -> str:
+    if name is None:
+        raise OperationalError(f"{kind} {number} is missing from the database")
+    return name
 
 
 def make_table_rows(batch: Batch, names: LogNames, encode_id: Callable[[UUID], Any]) -> TableRows:

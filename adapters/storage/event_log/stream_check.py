@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 from uuid import UUID
 
 from ....domain.compaction import Compaction, CompactionState
-from ....domain.compaction_events import CompactionOpened, LineageBase
+from ....domain.compaction_events import CompactionOpened, LineageBase, Summary
 from ....domain.event import Aggregate, dump_state, load_state
 from ....domain.session import Session, SessionState
 from ....domain.session_events import Fork, SessionOpened
@@ -68,6 +68,8 @@ def check_stream(
         recorded = None
         try:
             recorded = store.make_recorded(row)
+            if isinstance(recorded.event, Summary):
+                _ = recorded.event.digest.commands.runs  # which are parsed only now
         except ValueError as error:
             reason = " ".join(str(error.__cause__ or error).split())
             problems.append(f"#{at} cannot be read: {reason[:200]}")
