@@ -121,7 +121,7 @@ def test_whoever_appends_in_turn_nothing_is_lost_and_nothing_is_twice(
         said.append(text)
         seen[who] = done.last
         if key:
-            again = sessions[who - 1].append(Block.user("never stored"), key=key)
+            again = sessions[who - 1].append(block, key=key)
             assert (again.first, again.last) == (done.first, done.last)
 
     for session in sessions:

@@ -24,6 +24,7 @@ import cutbank
 from cutbank import (
     Block,
     CompactionOptions,
+    ConflictError,
     CutbankError,
     HistoryView,
     InvalidPositionError,
@@ -290,8 +291,11 @@ class TheInvariants(RuleBasedStateMachine):
         name = f"append {self.counter}"
         block = Block.developer(words)
         first = model.session.append(block, key=name)
-        again = model.session.append(Block.developer("another"), key=name)
+        again = model.session.append(block, key=name)
         assert (again.first, again.last, again.is_repeated) == (first.first, first.last, True)
+        with pytest.raises(ConflictError):
+            model.session.append(Block.developer(f"{words} else"), key=name)
+        assert model.session.position == first.last
         model.said[first.last] = block
 
     @rule(key=sessions, data=st.data(), back=st.integers(1, 6))

@@ -12,7 +12,7 @@ from pydantic import JsonValue
 from ....domain.blocks import AnyBlock, BlockKind, ToolResult
 from ....domain.errors import InvalidPositionError, InvalidSettingError
 from ....domain.event import Event
-from ....domain.native_item import CutItem, fill_item
+from ....domain.native_item import CutItem, Item, fill_item
 from ....domain.ranges import Ranges, Run
 from ....domain.session_events import (
     BlockAppended,
@@ -320,6 +320,26 @@ def make_recalled(
             return RecalledBlock(position, answer, turn)
         case _:
             return None
+
+
+def are_same_blocks(stored: Iterable[RecalledBlock], given: Iterable[AnyBlock | Item]) -> bool:
+    """Return whether blocks and items were stored as they are given; message ids do not count.
+
+    An item of several blocks gets an id of its own where it is stored.
+    """
+    return [(_drop_message_id(one.block), one.item) for one in stored] == [
+        (_drop_message_id(block), item)
+        for one in given
+        for block, item in (
+            [*((block, None) for block in one.blocks[:-1]), (one.blocks[-1], json.loads(one.text))]
+            if isinstance(one, Item)
+            else [(one, None)]
+        )
+    ]
+
+
+def _drop_message_id(block: AnyBlock) -> AnyBlock:
+    return block.model_copy(update={"message_id": None})
 
 
 def parse_kinds(kinds: Iterable[BlockKind | str]) -> frozenset[BlockKind]:

@@ -36,14 +36,16 @@ class ProviderResponse(NamedTuple):
     stop_reason: str | None
 
 
-def read_response(response: object) -> ProviderResponse:
+def read_response(response: object, id: str | None = None) -> ProviderResponse:
     """Read what a client of anthropic, openai (chat or responses) or google-genai returned.
 
-    `response` is the client's object, or its JSON as a dict. A stream must be read to its end
-    first. Raises InvalidResponseError for anything else, and for several choices.
+    `response` is the client's object, or its JSON as a dict; `id` names one that has no id. A
+    stream must be read to its end first. Raises InvalidResponseError for anything else, and for
+    several choices.
     """
+    body, made = _as_dict(response), id or uuid4().hex
     try:
-        return _read(_as_dict(response))
+        return _read({**body, **{name: body.get(name) or made for name in ("id", "responseId")}})
     except MalformedError as error:
         name = type(response).__name__
         raise InvalidResponseError(
@@ -127,7 +129,7 @@ def _read_output(item: Any, number: int) -> Iterator[MessagePart]:
 
 def _read_google(body: JsonDict) -> ProviderResponse:
     candidate = _single_choice(body.get("candidates") or [], "candidates")
-    name = get_field(body, "responseId", str) or uuid4().hex
+    name = require_field(body, "responseId", str)
     content = get_field(candidate, "content", dict) or {}
     parts = get_field(content, "parts", list) or []
     return ProviderResponse(
@@ -178,7 +180,7 @@ def _make_response(
     stop_reason: str | None,
 ) -> ProviderResponse:
     """Return the response of these items; unknown items and compactions are kept as they came."""
-    id = get_field(body, "id", str) or uuid4().hex
+    id = require_field(body, "id", str)
     blocks: list[AnyBlock] = []
     for item, piece in pieces:
         match piece:

@@ -99,6 +99,13 @@ def check_time_zone(time: datetime) -> None:
         )
 
 
+def make_used_key_error(done: AppendKey) -> ConflictError:
+    return ConflictError(
+        f"the key {done.key!r} was used for something else at #{done.first}: give each append a key"
+        " of its own"
+    )
+
+
 def make_call_fields(view: HistoryView, renderer: str) -> dict[str, Any]:
     """Return which view a call was sent, as its event says it, and in which format."""
     at, known = view.coordinate, RENDERERS.get(renderer)

@@ -15,7 +15,7 @@ from ....domain.session import Session
 from ....domain.session_events import RecordEvent, RecordPut
 from ...storage.event_log.log_tables import AppendKey
 from ...storage.event_log.storage_errors import translate_storage_errors
-from .session_log import SessionLog, check_name
+from .session_log import SessionLog, check_name, make_used_key_error
 
 MAX_RECORD_BYTES = 256_000_000
 """The largest value; a database stores no row of a gigabyte, and memory has to hold it twice."""
@@ -89,10 +89,7 @@ class SessionRecords:
                 isinstance(first, RecordPut)
                 and (first.name, first.text, first.data) == (name, text, data)
             ):
-                raise ConflictError(
-                    f"the key {key!r} was used for something else at #{done.first}: give each"
-                    " append a key of its own"
-                )
+                raise make_used_key_error(done)
             return done.first
 
     def remove(self, name: str, *, expect: int | None = None) -> bool:

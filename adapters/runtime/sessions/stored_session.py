@@ -5,6 +5,7 @@ from datetime import datetime
 from functools import partial
 from itertools import compress, islice
 from typing import TYPE_CHECKING, Any, NamedTuple, Unpack, cast
+from uuid import uuid5
 
 from pydantic import JsonValue
 
@@ -24,6 +25,7 @@ from .block_lookup import (
     CallEnd,
     RecalledBlock,
     SessionBlocks,
+    are_same_blocks,
     collect_positions,
     find_newest_block,
     get_call_id,
@@ -31,9 +33,17 @@ from .block_lookup import (
     iter_newest_blocks,
     make_recalled,
     parse_kinds,
+    read_recalled,
     recall_blocks,
 )
-from .session_log import CallReport, SessionInfo, SessionLog, check_time_zone, make_call_fields
+from .session_log import (
+    CallReport,
+    SessionInfo,
+    SessionLog,
+    check_time_zone,
+    make_call_fields,
+    make_used_key_error,
+)
 from .session_records import SessionRecords
 from .truncation import notify_truncated, preview_results
 
@@ -76,10 +86,10 @@ class StoredSession:
         """Store blocks in order, all in one transaction, durably before this returns.
 
         Of an `Item` and its blocks, what both hold is stored once. `key` names the append: the same
-        key again stores nothing and returns the first result. `keys` names each block or item, and
-        those whose names were used before are not stored again.
-        `expect` is the position that the caller believes newest; ConflictError if it is not.
-        Without it an append never conflicts. Of a tool result that is larger than the settings say,
+        again stores nothing and returns the first result, and ConflictError is raised if the key
+        was used for something else. `keys` names each block or item, and those that were stored
+        under theirs before are not stored again. `expect` is the position that the caller believes
+        newest; ConflictError if it is not. Of a tool result that is larger than the settings say,
         views show both ends, and the log keeps it whole. Raises OrphanToolResultError,
         DuplicateToolCallError or SessionClosedError, and then nothing is stored.
         """
@@ -104,6 +114,7 @@ class StoredSession:
             positions: list[int] = []
             for index, (given, ends) in enumerate(zip(blocks, shown, strict=True)):
                 if keys and (known := self.log.events.select_key(session.id, keys[index])):
+                    self._check_same(known, [given])
                     positions += known.first, known.last
                     continue
                 if isinstance(given, Item):
@@ -118,7 +129,7 @@ class StoredSession:
             return AppendResult(min(positions), max(positions), is_repeated)
 
         with translate_storage_errors(self.log.context.name):
-            done = self._store(decide, key, expect, new_keys)
+            done = self._store(decide, blocks, key, expect, new_keys)
             if shortened and not done.is_repeated:
                 notify_truncated(self.log, Ranges.of(shortened))
         return done
@@ -145,7 +156,8 @@ class StoredSession:
         """
         from .responses import read_response  # noqa: PLC0415 - start-up time
 
-        read = read_response(response)
+        # The same response again has the same ids, also where they are made here.
+        read = read_response(response, None if key is None else uuid5(self.log.id, key).hex)
         call: dict[str, Any] = {
             "call_id": read.id,
             "model": read.model,
@@ -165,19 +177,29 @@ class StoredSession:
             return AppendResult(positions[0], positions[-1])
 
         with translate_storage_errors(self.log.context.name):
-            return self._store(decide, key, expect)
+            return self._store(decide, read.blocks, key, expect)
 
     def _store(
         self,
         decide: Callable[[Session], AppendResult],
+        blocks: Sequence[AnyBlock | Item],
         key: str | None,
         expect: int | None,
         keys: Sequence[AppendKey] = (),
     ) -> AppendResult:
         done = self.log.decide(decide, key=key, expect=expect, keys=keys)
         if isinstance(done, AppendKey):
+            self._check_same(done, blocks)
             return AppendResult(done.first, done.last, is_repeated=True)
         return done
+
+    def _check_same(self, done: AppendKey, blocks: Sequence[AnyBlock | Item]) -> None:
+        """Raise ConflictError if an append's key was used for other blocks than these."""
+        stored = read_recalled(
+            self.log.events, self.log.chain(), Ranges.span(done.first, done.last)
+        )
+        if not are_same_blocks(stored, blocks):
+            raise make_used_key_error(done)
 
     def configure(
         self,

@@ -242,8 +242,10 @@ def test_a_repeated_key_and_a_stale_expectation_add_nothing(run: Run) -> None:
     first = run("append", "new", "Hello.", "--key", "k", "--json").json
 
     again = run("append", "new", "Hello.", "--key", "k", "--json").json
+    other = run("append", "new", "Good bye.", "--key", "k", "--json")
     stale = run("append", "new", "Hello.", "--expect", "2", "--json")
 
+    assert (other.code, "the key 'k' was used" in other.json["error"]) == (1, True)
     assert again == first | {"repeated": True}
     assert (stale.code, "not #2" in stale.json["error"]) == (1, True)
     assert run("sessions", "--json").json[0]["blocks"] == 1

@@ -12,7 +12,15 @@ from faulty import check_log, texts
 from short_sessions import CutAt, call, number_of_rows, result, said, words
 
 import cutbank
-from cutbank import AppendResult, Block, CompactionOptions, SessionStore, StoredSession, verify
+from cutbank import (
+    AppendResult,
+    Block,
+    CompactionOptions,
+    Item,
+    SessionStore,
+    StoredSession,
+    verify,
+)
 from cutbank.adapters.runtime.sessions.store_context import StoreContext
 from cutbank.adapters.storage.event_log.event_store import EventStore
 from cutbank.domain.errors import (
@@ -29,7 +37,8 @@ def test_a_repeated_key_gets_the_first_result(
     store: SessionStore, session: StoredSession, database: str
 ) -> None:
     session.append(call("c1"))
-    first = session.append(result("c1"), Block.user("a"), key="the key", expect=session.position)
+    blocks = result("c1"), Block.user("a")
+    first = session.append(*blocks, key="the key", expect=session.position)
     repeated = AppendResult(first.first, first.last, is_repeated=True)
     others = [store.session("another"), session.fork("fork")]  # to which the key says nothing
     assert not any(one.append(Block.user("b"), key="the key").is_repeated for one in others)
@@ -40,8 +49,40 @@ def test_a_repeated_key_gets_the_first_result(
     with cutbank.open(database) as reopened:
         for one in (session, reopened.session("a session")):
             # An append that would be refused otherwise.
-            assert one.append(result("c1"), key="the key", expect=1) == repeated
+            assert one.append(*blocks, key="the key", expect=1) == repeated
 
+    assert number_of_rows(store) == rows
+
+
+def test_a_used_key_is_refused_for_anything_else(
+    store: SessionStore, session: StoredSession
+) -> None:
+    session.append(Block.user("go"), call("c1"), key="two blocks")
+    item = Item({"role": "tool", "at": 1}, [result("c1"), Block.assistant("x" * 40)])
+    session.append(item, keys=["item"])
+    session.records.put("state", 1, key="record")
+    answer = {"candidates": [{"content": {"parts": [{"functionCall": {"name": "ls"}}]}}]}
+    done = session.append_response(answer, key="response")
+    rows = number_of_rows(store)
+
+    for blocks, key in (
+        ([Block.user("go")], "two blocks"),
+        ([Block.user("go"), call("c2")], "two blocks"),
+        ([Block.user("go"), call("c1"), Block.user("more")], "two blocks"),
+        ([Block.user("go")], "record"),
+    ):
+        with pytest.raises(ConflictError, match=f"the key '{key}' was used for something else at"):
+            session.append(*blocks, key=key)
+    for other in (Item({"role": "tool", "at": 2}, item.blocks), item.blocks[1]):
+        with pytest.raises(ConflictError, match="the key 'item' was used for something else at #5"):
+            session.append(other, Block.user("new"), keys=["item", "new"])
+    with pytest.raises(ConflictError, match="the key 'two blocks' was used for something else"):
+        session.records.put("state", 1, key="two blocks")
+    with pytest.raises(ConflictError, match="the key 'response' was used for something else"):
+        session.append_response({"candidates": []}, key="response")
+
+    assert session.append(item, keys=["item"]).is_repeated
+    assert session.append_response(answer, key="response") == done._replace(is_repeated=True)
     assert number_of_rows(store) == rows
 
 

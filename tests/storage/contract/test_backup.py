@@ -50,7 +50,8 @@ def test_a_backup_is_consistent_while_others_write(database: str, tmp_path: Path
 def test_a_backup_is_one_private_file_that_goes_on_as_the_log_did(
     session: StoredSession, tmp_path: Path
 ) -> None:
-    session.append(Block.user("a"), Block.assistant("large " * 5_000), key="k")
+    blocks = Block.user("a"), Block.assistant("large " * 5_000)
+    session.append(*blocks, key="k")
     fork = session.fork("fork")
     fork.append(Block.user("b"))
     (tmp_path / "backups").mkdir()
@@ -67,7 +68,7 @@ def test_a_backup_is_one_private_file_that_goes_on_as_the_log_did(
         again = copy.session("a session", create=False)
         assert verify(copy).violations == []
         assert texts(again) == ["a", "large " * 5_000]
-        assert again.append(Block.user("x"), key="k").is_repeated
+        assert again.append(*blocks, key="k").is_repeated
         assert copy.session("fork").view().fingerprint == fork.view().fingerprint
         assert copy.events.recorder.select_notifications(1, 99) == copied
         again.append(Block.user("goes on"))
