@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from .adapters.runtime.importing.importer import import_transcripts as import_transcripts
     from .adapters.runtime.importing.reread import RereadReport as RereadReport
     from .adapters.runtime.importing.reread import reread as reread
-    from .adapters.runtime.retention import run_maintenance as run_maintenance
+    from .adapters.runtime.maintenance import run_maintenance as run_maintenance
     from .adapters.runtime.sessions.block_lookup import RecalledBlock as RecalledBlock
     from .adapters.runtime.sessions.context_meter import ContextMeasurement as ContextMeasurement
     from .adapters.runtime.sessions.context_meter import find_context_limit as find_context_limit
@@ -160,7 +160,7 @@ _NAMES = {
     "adapters.runtime.idle.idle_status": "get_idle_status",
     "adapters.runtime.importing.importer": "import_transcripts",
     "adapters.runtime.importing.reread": "RereadReport reread",
-    "adapters.runtime.retention": "run_maintenance",
+    "adapters.runtime.maintenance": "run_maintenance",
     "adapters.runtime.sessions.context_meter": (
         "ContextMeasurement find_context_limit measure_context"
     ),

@@ -27,7 +27,7 @@ from ..runtime.sessions.block_lookup import get_item
 from ..runtime.sessions.session_store import SessionStore
 from ..runtime.sessions.stored_session import StoredSession
 from ..storage.event_log.chain import StreamSegment
-from ..storage.event_log.content_removal import TOMBSTONES
+from ..storage.event_log.erasure import TOMBSTONES
 from ..storage.event_log.event_store import EventStore
 from ..storage.event_log.log_tables import DeletedStream, Stream
 from ..storage.event_log.source_segments import list_digests, read_segments

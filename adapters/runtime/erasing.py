@@ -9,10 +9,16 @@ from pathlib import Path
 from uuid import UUID
 
 from ...domain.errors import ConflictError, NotFoundError
-from ...domain.session import derive_session_id
 from ..storage.event_log.addresses import is_postgres
-from ..storage.event_log.content_removal import ErasedContent, erase_contents, mark_erased
-from ..storage.event_log.erasure import delete_sessions, find_forks, find_subject
+from ..storage.event_log.erasure import (
+    ErasedContent,
+    delete_sessions,
+    erase_contents,
+    find_forks,
+    find_subject,
+    mark_erased,
+    measure_contents,
+)
 from ..storage.event_log.event_store import SessionName
 from ..storage.event_log.log_tables import DeletedStream
 from ..storage.event_log.storage_errors import translate_storage_errors
@@ -29,20 +35,20 @@ from .sessions.store_context import StoreContext
 
 @dataclass(slots=True)
 class ErasureReport:
-    """What an erasure removed, and where else the content is; as in `erase --json`."""
+    """What an erasure removed, or would, and where else the content is; as in `erase --json`."""
 
     sessions: list[SessionName] = field(default_factory=list)
     """The namespace and key of each session, also of those that had been deleted before."""
     content: ErasedContent = field(default_factory=ErasedContent)
     still_in: list[str] = field(default_factory=list)
     """The backups and archives that were found with the content: erase it there as well."""
+    is_dry_run: bool = False
 
 
 @dataclass(slots=True)
 class RetentionReport(ErasureReport):
     """What was erased since it was older than the settings say; as in `retention --json`."""
 
-    is_dry_run: bool = False
     kept_for_forks: list[SessionName] = field(default_factory=list)
     """Sessions of that age of which younger forks share a part."""
 
@@ -61,6 +67,7 @@ def erase(
     *,
     subject: str | None = None,
     forks: bool = False,
+    dry_run: bool = False,
     by: str | None = None,
     reason: str | None = None,
 ) -> ErasureReport:
@@ -68,7 +75,7 @@ def erase(
     context.events.refuse_batch("an erasure")
     with translate_storage_errors(context.name):
         living, deleted = _find_wanted(context, names, subject)
-        ids = _derive_ids(context, living, deleted)
+        ids = _find_ids(context, living, deleted)
         shared = [one for one in find_forks(context.events, ids) if one[0] not in living]
         if shared and not forks:
             (_, key), segment = shared[0]
@@ -77,7 +84,14 @@ def erase(
                 " be erased: erase its forks as well, with forks=True or --forks, or delete it"
             )
         living += dict.fromkeys(name for name, _ in shared)
-        return _erase(context, ErasureReport(), living, deleted, by=by, reason=reason)
+        report = ErasureReport(is_dry_run=dry_run)
+        if dry_run:
+            report.sessions = _list_names(living, deleted)
+            report.content = measure_contents(
+                context.events, _list_streams(context, living, deleted)
+            )
+            return report
+        return _erase(context, report, living, deleted, by=by, reason=reason)
 
 
 def apply_retention(
@@ -96,14 +110,14 @@ def apply_retention(
     report = RetentionReport(is_dry_run=dry_run)
     with translate_storage_errors(context.name):
         living, deleted = _find_expired(context)
-        ids = _derive_ids(context, living, deleted)
+        ids = _find_ids(context, living, deleted)
         kept = {
             segment.originator_id
             for name, segment in find_forks(context.events, ids)
             if name not in living
         }
         gone = [one for one in deleted if one.originator_id not in kept]
-        expired = [one for one in living if _derive_id(context, one) not in kept]
+        expired = [one for one in living if context.events.find_session_id(*one) not in kept]
         report.kept_for_forks = [one for one in living if one not in expired]
         report.kept_for_forks += [one[1:3] for one in deleted if one not in gone]
         reason = "older than the settings keep"
@@ -137,7 +151,7 @@ def _erase(
     reason: str | None,
     rewrite: bool = True,
 ) -> ErasureReport:
-    ids = _derive_ids(context, living, deleted)
+    ids = _find_ids(context, living, deleted)
     report.sessions = _list_names(living, deleted)
     delete_sessions(context.events, living, by=by, reason=reason, erase=True, deleted=deleted)
     report.content = finish_erasure(context, rewrite=rewrite)
@@ -179,7 +193,7 @@ def _iter_expiries(
     settings, events = context.settings.retention, context.events
     for name in events.recorder.select_sessions():
         if (age := settings.find_age(name[0])) is not None:
-            yield name, _read_end(context, _derive_id(context, name)) + age
+            yield name, _read_end(context, context.events.find_session_id(*name)) + age
     for one in events.recorder.select_deleted():
         age = settings.find_age(one.namespace)
         if one.lineage is None and one.erased is None and age is not None:
@@ -202,14 +216,24 @@ def _find_expired(context: StoreContext) -> tuple[list[SessionName], list[Delete
     return living, deleted
 
 
-def _derive_id(context: StoreContext, name: SessionName) -> UUID:
-    return derive_session_id(*name, context.events.find_generation(*name))
-
-
-def _derive_ids(
+def _find_ids(
     context: StoreContext, living: Iterable[SessionName], deleted: Iterable[DeletedStream]
 ) -> set[UUID]:
-    return {_derive_id(context, name) for name in living} | {one.originator_id for one in deleted}
+    find = context.events.find_session_id
+    return {find(*name) for name in living} | {one.originator_id for one in deleted}
+
+
+def _list_streams(
+    context: StoreContext, living: Iterable[SessionName], deleted: Iterable[DeletedStream]
+) -> Iterator[UUID]:
+    """Yield the streams of these sessions, and of their lineages."""
+    recorder = context.events.recorder
+    for name in living:
+        yield from (one.originator_id for one in recorder.select_streams(*name))
+    for gone in deleted:
+        for one in recorder.select_deleted(gone.namespace, gone.session):
+            if one.generation == gone.generation:
+                yield one.originator_id
 
 
 def _list_names(

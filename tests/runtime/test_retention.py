@@ -19,7 +19,7 @@ from cutbank import (
 )
 from cutbank.adapters.runtime.idle.idle_worker import IdleWorker
 from cutbank.adapters.runtime.idle.notices import NoticeKind, WorkerNotice
-from cutbank.adapters.runtime.retention import Retention
+from cutbank.adapters.runtime.maintenance import Retention
 
 
 def keep(store: SessionStore, age: str | None, **namespaces: str) -> None:

@@ -1,16 +1,20 @@
 """Implements `delete`, `erase` and `retention`, which let sessions go."""
 
 import getpass
+import sys
 from collections.abc import Sequence
 from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from ....domain.errors import InvalidSettingError
-from ...runtime.erasing import ErasureReport, RetentionReport
+import typer
+
+from ....domain.errors import InvalidSettingError, NegativeAnswerError
+from ...runtime.erasing import ErasureReport
 from ...runtime.sessions.session_store import SessionStore
 from ..command_line.options import SESSION
-from ..command_line.printing import format_count
+from ..command_line.printing import escape_controls, format_count
 from ..command_line.sessions import find_session, name_to_json, open_call_session, open_call_store
 from ..command_line.verbs import Answer, Invocation, argument, flag, option
 
@@ -39,6 +43,7 @@ def erase(
     subject: str | None = option("--subject NAME", "Instead, all sessions about this subject."),
     forks: bool = flag("--forks", "Erase the forks that share a part of it as well."),
     file: Path | None = option("--in FILE", "Erase it in this backup or archive."),
+    yes: bool = flag("--yes", "Do not ask."),
     by: str | None = BY,
     reason: str | None = REASON,
 ) -> Answer:
@@ -49,14 +54,10 @@ def erase(
         raise InvalidSettingError("nothing to erase: give a session, or --subject NAME")
     with open_call_store(call) as store:
         found = [] if session is None else [_find_key(store, session, call.namespace)]
-        report = store.erase(
-            *found,
-            namespace=call.namespace,
-            subject=subject,
-            forks=forks,
-            by=by or _find_user(),
-            reason=reason,
-        )
+        erase = partial(store.erase, *found, namespace=call.namespace, subject=subject, forks=forks)
+        if not yes:
+            _confirm(erase(dry_run=True))
+        report = erase(by=by or _find_user(), reason=reason)
     return Answer(report_to_json(report), *_describe(report, "erased"))
 
 
@@ -74,14 +75,22 @@ def retention(
     return Answer(report_to_json(report), *lines)
 
 
+def _confirm(report: ErasureReport) -> None:
+    """Ask whether to erase. Raises NegativeAnswerError if not, or without a terminal to ask on."""
+    what = escape_controls("; ".join(_describe(report, "to be erased")))
+    if not sys.stdin.isatty():
+        raise NegativeAnswerError(f"{what}: nothing was erased, --yes erases it")
+    if not typer.confirm(f"{what}\nErase this for good?", err=True):
+        raise NegativeAnswerError("nothing was erased")
+
+
 def report_to_json(report: ErasureReport) -> dict[str, Any]:
     document = asdict(report)
+    document["dry_run"] = document.pop("is_dry_run")
     for name in ("sessions", "kept_for_forks"):
         if name in document:
             names = document[name]
             document[name] = [{"namespace": space, "session": key} for space, key in names]
-    if isinstance(report, RetentionReport):
-        document["dry_run"] = document.pop("is_dry_run")
     return {**document.pop("content"), **document}
 
 

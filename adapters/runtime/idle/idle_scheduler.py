@@ -12,7 +12,7 @@ from apscheduler.triggers.interval import IntervalTrigger
 from ....domain.errors import InvalidSettingError
 from ....domain.idle_rules import IdleRules
 from ..backups import Backups
-from ..retention import Retention
+from ..maintenance import Retention
 from ..sessions.session_store import SessionStore
 from .idle_worker import MAX_LOOK_INTERVAL, IdleWorker
 from .notices import NoticeKind, NoticeListener

@@ -257,6 +257,7 @@ class SessionStore:
         namespace: str = "default",
         subject: str | None = None,
         forks: bool = False,
+        dry_run: bool = False,
         by: str | None = None,
         reason: str | None = None,
     ) -> "ErasureReport":
@@ -266,13 +267,22 @@ class SessionStore:
         the events stay, with `by`, `reason` and the time. Writes the whole file again, for which
         others wait. A crash is made up for at the next opening. Raises NotFoundError if there is
         nothing, and ConflictError if a fork shares a part that is to go: `forks` erases it as well.
+        With `dry_run`, only say what would go.
         """
         from ..erasing import erase  # noqa: PLC0415 - start-up time
 
         if (subject is None) == (not sessions):
             raise InvalidSettingError("nothing to erase: give either sessions or a subject")
         names = _list_names(sessions, namespace)
-        return erase(self.context, names, subject=subject, forks=forks, by=by, reason=reason)
+        return erase(
+            self.context,
+            names,
+            subject=subject,
+            forks=forks,
+            dry_run=dry_run,
+            by=by,
+            reason=reason,
+        )
 
     def apply_retention(self, *, dry_run: bool = False, by: str | None = None) -> "RetentionReport":
         """Erase what is older than the settings, section `retention`, say; see `erase`.

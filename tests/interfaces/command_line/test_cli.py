@@ -43,7 +43,7 @@ ARGUMENTS = {
     "backup": "copy.db",
     "retention": "--dry-run",
     "delete": "branch",
-    "erase": "s-1",
+    "erase": "s-1 --yes",
 }
 
 

@@ -1,5 +1,7 @@
 """The verbs that let sessions go, and what they answer."""
 
+import sys
+from io import StringIO
 from pathlib import Path
 
 import pytest
@@ -33,12 +35,12 @@ def test_an_erasure_says_what_went_and_where_it_still_is(run: Run, tmp_path: Pat
     copy = tmp_path / "copy.db"
     run("backup", copy)
 
-    answer = run("erase", "s", "--by", "a person", "--json")
+    answer = run("erase", "s", "--yes", "--by", "a person", "--json")
 
     assert answer.json["sessions"] == [{"namespace": "default", "session": "s"}]
     assert (answer.json["events"], answer.json["still_in"]) == (3, [str(copy)])
     assert b"planted in s" in copy.read_bytes()
-    there = run("erase", "--in", copy, "s", "--json")
+    there = run("erase", "--in", copy, "s", "--yes", "--json")
     assert (there.code, there.json["events"]) == (0, 3)
     for file in tmp_path.glob("*.db*"):
         assert b"planted in s" not in file.read_bytes()
@@ -50,20 +52,47 @@ def test_a_session_that_was_deleted_before_is_erased_by_its_name(run: Run) -> No
     run("append", "s", "planted")
     run("delete", "s")
 
-    assert run("erase", "s", "--json").json["events"] == 3
-    again = run("erase", "s")
+    assert run("erase", "s", "--yes", "--json").json["events"] == 3
+    again = run("erase", "s", "--yes")
     assert (again.code, again.err.count("\n")) == (2, 1)
+
+
+def test_nothing_is_erased_that_was_not_agreed_to(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run("append", "s", "planted", "--key", "k")
+    run("compact", "s", "--policy", "none")
+    run("fork", "s", "f")
+    what = "2 sessions to be erased: f, s; 4 events, "
+
+    refused = run("erase", "s", "--forks", "--json")
+
+    assert (refused.code, what in refused.json["error"]) == (1, True)
+    assert "nothing was erased, --yes erases it" in refused.json["error"]
+    for answer, erases in (("n", False), ("", False), ("y", True)):
+        monkeypatch.setattr(sys, "stdin", Terminal(f"{answer}\n"))
+        asked = run("erase", "s", "--forks", "--json")
+        assert what in asked.err
+        assert (asked.code, asked.json.get("events")) == ((0, 4) if erases else (1, None))
+        assert len(run("sessions", "--json").json) == (0 if erases else 2)
+
+
+class Terminal(StringIO):
+    """What a user types."""
+
+    def isatty(self) -> bool:
+        return True
 
 
 def test_a_fork_is_named_before_anything_goes(run: Run) -> None:
     run("append", "s", "planted")
     run("fork", "s", "f")
 
-    refused = run("erase", "s")
+    refused = run("erase", "s", "--yes")
 
     assert refused.code == 1
     assert "the fork 'f' shares positions 1 to 3" in refused.err
-    assert run("erase", "s", "--forks", "--json").json["events"] == 4
+    assert run("erase", "s", "--yes", "--forks", "--json").json["events"] == 4
 
 
 def test_wrong_words_are_answered_in_one_line(run: Run) -> None:
@@ -103,7 +132,7 @@ def test_the_caches_of_replays_and_backtests_are_emptied(
     run("append", "s", "planted")
     assert all(b"planted" in read_all(file) for file in files)
 
-    assert run("erase", "s").code == 0
+    assert run("erase", "s", "--yes").code == 0
 
     assert not any(b"planted" in read_all(file) for file in files)
 

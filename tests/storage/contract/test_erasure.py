@@ -84,6 +84,22 @@ def find_word(store: SessionStore, database: str, engine: str, word: str = "plan
     return [name for name, raw in list_raw_files(store, database, engine) if word.encode() in raw]
 
 
+def test_a_dry_run_says_what_an_erasure_removes_and_changes_nothing(store: SessionStore) -> None:
+    fill(store.session("x"))
+    store.delete("x")
+    fill(store.session("x"))
+    store.session("x").fork("fork").append(Block.user("more"))
+    rows = asked(store, "SELECT count(*), sum(length(state)) FROM stored_events")
+
+    said = store.erase("x", forks=True, dry_run=True)
+
+    assert asked(store, "SELECT count(*), sum(length(state)) FROM stored_events") == rows
+    assert len(store.sessions()) == 2
+    done = store.erase("x", forks=True)
+    assert (said.is_dry_run, said.sessions) == (True, done.sessions)
+    assert (said.content.events, said.content.bytes) == (done.content.events, done.content.bytes)
+
+
 def test_a_deleted_session_is_as_if_never_written(store: SessionStore) -> None:
     session = store.session("x")
     fill(session)

@@ -1,4 +1,4 @@
-"""Erases sessions that are too old, among the chores of a worker."""
+"""Runs the chores of a worker: backups, and erasing sessions that are too old."""
 
 from datetime import datetime, timedelta
 
