@@ -26,7 +26,7 @@ SELDOM = 10
 
 def counting(options: Options) -> Found:
     """The sessions of CUTBANK_SESSIONS that carry usage; without it, one that is generated."""
-    folder = os.environ.get("CUTBANK_SESSIONS")
+    folder = None if options.smoke else os.environ.get("CUTBANK_SESSIONS")
     source = Path(folder) if folder else options.folder / "sample"
     if not folder:
         source.mkdir()

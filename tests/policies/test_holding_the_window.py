@@ -40,7 +40,7 @@ def tell(session: StoredSession, act: Act, number: int) -> None:
     session.append(*(ToolResult(tool_call_id=n, content=words(length)) for n in names))
 
 
-@settings(max_examples=20)
+@settings(max_examples=8)
 @given(ACTS, LIMITS, st.integers(0, 3_000))
 # A prompt that is larger than the model's context.
 @example([("user", 90_000)], 8_000, 0)

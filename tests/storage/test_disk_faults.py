@@ -73,7 +73,7 @@ def test_a_call_that_fails_is_told_in_one_line_and_loses_nothing(
     random = Random(f"{kind} {error} {lasting}")  # noqa: S311 - nothing here is secret
     told = 0
 
-    for number in range(5):
+    for number in range(3):
         path = tmp_path / f"{number}.db"
         nth = random.randint(1, 30 if kind != "read" else 8)
         ended = faulty.left_alone("on_a_faulty_disk", path, kind, nth, error, lasting)

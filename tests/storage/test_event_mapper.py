@@ -95,7 +95,7 @@ def test_every_event_comes_back_as_it_was(
         plain = closing.enter_context(EventStore(options))
         compressing = closing.enter_context(EventStore(options | COMPRESSED))
         for kind in EVENTS:
-            check_events(kind, (plain, compressing), examples=10 if engine == "sqlite" else 2)
+            check_events(kind, (plain, compressing), examples=4 if engine == "sqlite" else 2)
 
 
 def check_events(

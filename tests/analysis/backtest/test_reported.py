@@ -235,7 +235,7 @@ def test_each_real_session_costs_what_its_reports_say(real_sessions: SessionStor
 
 @pytest.mark.slow
 def test_a_report_over_all_real_sessions(real_sessions: SessionStore, tmp_path: Path) -> None:
-    policies = ["none", "recorded", "reserve-headroom", "rolling-timeline"]
+    policies = ["none", "recorded", "reserve-headroom"]
     limits, cache = (64_000,), tmp_path / "cache.db"
     measured = cutbank.backtest(real_sessions, policies, limits=limits, cache=cache)
     again = cutbank.backtest(real_sessions, policies, limits=limits, cache=cache)

@@ -56,7 +56,11 @@ def test_an_answer_that_says_nothing_is_a_failure(asked: Asked, subtests: pytest
             asked.draft(answer)
 
 
-@pytest.mark.parametrize("provider", DIALECTS[:1], ids=str)
+one_dialect = pytest.mark.parametrize("provider", DIALECTS[:1], ids=str)
+"""For what the summarizer does itself, whoever answered."""
+
+
+@one_dialect
 def test_an_answer_that_calls_a_tool_is_a_failure(asked: Asked) -> None:
     with pytest.raises(SummarizerFailedError, match="called a tool"):
         asked.draft(Says(calls=(Call("read", {"path": "parser.py"}),), stop=Stop.TOOL))
@@ -76,6 +80,7 @@ def test_an_answer_names_its_model_and_is_rejected_where_the_output_limit_ended_
         judge(draft)
 
 
+@one_dialect
 def test_what_is_longer_than_the_model_holds_is_read_in_parts(asked: Asked) -> None:
     """The server holds less than it is asked to hold, and says so in its provider's words."""
     most = 8_000
@@ -96,6 +101,7 @@ def test_what_is_longer_than_the_model_holds_is_read_in_parts(asked: Asked) -> N
     assert draft.usage == Usage(input=100 * calls, cache_read=0, cache_write=0, output=10 * calls)
 
 
+@one_dialect
 def test_a_model_that_holds_nothing_is_not_asked_for_ever(asked: Asked) -> None:
     with pytest.raises(SummarizerFailedError) as caught:
         asked.draft(Refuses(Why.OVERFLOW))
