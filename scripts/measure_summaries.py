@@ -229,7 +229,7 @@ def main() -> None:
         print(
             f"{budget:<7,} {len(sessions):<9} {total.boundaries:<11} {total.stakes:<7}",
             *(
-                f"{'-' if (part := read(total)) is None else f'{part:.2f}':<9}"
+                f"{'-' if (part := read(total)) is None else f'{part:.3f}':<9}"
                 for read in _COLUMNS.values()
             ),
         )

@@ -15,7 +15,7 @@ from .findings import classify_statement
 from .layout import SummaryLine, SummarySection
 from .needs import NeedCounts, ReadItem
 from .page import SummaryPage
-from .statements import MIN_CONTEXT_WORDS, SPOKEN_KINDS, BlockReader, Statement, read_text
+from .statements import MIN_CONTEXT_WORDS, SPOKEN_KINDS, BlockReader, Statement
 from .summarizer import Material
 
 MAX_BLOCKS = 300
@@ -117,8 +117,9 @@ def _iter_lines_of_facts(
         found = wanted & content.facts
         if found and item.kind not in SPOKEN_KINDS:
             wanted -= found
-            text = read_text(item.block)
-            lines = {one.text: one for fact in found for one in reader.iter_lines_with(text, fact)}
+            lines = {
+                one.text: one for fact in found for one in reader.list_lines_with(item.block, fact)
+            }
             worth = _KIND_WORTH.get(item.kind, 1.0)
             # In an order that does not depend on hashes.
             yield from (_Candidate(lines[key], item.position, worth, item) for key in sorted(lines))

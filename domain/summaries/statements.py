@@ -87,31 +87,44 @@ class BlockReader:
         pairs = {(a, b) if a < b else (b, a) for a, b in pairwise(words)}
         return Statement(text, facts, words, frozenset(pairs - GENERIC_PAIRS), sentence)
 
-    def iter_lines_with(self, text: str, fact: str) -> Iterator[Statement]:
-        """Yield the first lines of a tool's text that carry a fact; of a long line, a part.
+    def list_lines_with(self, block: AnyBlock, fact: str) -> tuple[Statement, ...]:
+        """Return the first lines of a tool's block that carry a fact; of a long line, a part.
 
         A line without plain words is quoted with the line before or after it, too.
         """
+        shown = self.read_once(_read_tool_text, block)
+        lines = shown.known.get(fact)
+        if lines is None:
+            lines = shown.known[fact] = tuple(self._iter_lines_with(shown, fact))
+        return lines
+
+    def _iter_lines_with(self, shown: "_ToolText", fact: str) -> Iterator[Statement]:
+        text = shown.text
         at = found = 0
         while found < _MAX_LINES_OF_FACT and (at := text.find(fact, at)) >= 0:
-            begin, end = _find_line(text, at)
-            statement = self._quote(text, begin, end)
+            begin, end = shown.find_line(at)
+            statement = self._quote(shown, begin, end)
             if fact in statement.facts:
                 found += 1
                 yield statement
                 if len(statement.words) < MIN_CONTEXT_WORDS:
-                    before, _ = _find_line(text, max(begin - 2, 0))
-                    _, after = _find_line(text, min(end + 1, len(text)))
+                    before, _ = shown.find_line(max(begin - 2, 0))
+                    _, after = shown.find_line(min(end + 1, len(text)))
                     for first, last in ((before, end), (begin, after)):
                         if end - begin < last - first <= MAX_STATEMENT_CHARS:
-                            yield self._quote(text, first, last)
+                            yield self._quote(shown, first, last)
             at = max(end, at + len(fact))
 
-    def _quote(self, text: str, begin: int, end: int) -> Statement:
-        lines = make_printable(text[begin:end]).split("\n")
-        bare = (line[n.end() :] if (n := NUMBERING_PATTERN.match(line)) else line for line in lines)
-        line = " ".join(" ".join(bare).split())
-        return Statement(line, *self._read_words(line))
+    def _quote(self, shown: "_ToolText", begin: int, end: int) -> Statement:
+        known = shown.quotes.get((begin, end))
+        if known is None:
+            lines = make_printable(shown.text[begin:end]).split("\n")
+            bare = (
+                line[n.end() :] if (n := NUMBERING_PATTERN.match(line)) else line for line in lines
+            )
+            line = " ".join(" ".join(bare).split())
+            known = shown.quotes[begin, end] = Statement(line, *self._read_words(line))
+        return known
 
     def _read_block(self, block: AnyBlock) -> BlockContent:
         if len(self._words) > _MAX_WORDS:
@@ -148,23 +161,37 @@ def read_text(block: AnyBlock) -> str:
     return block.text
 
 
-def _find_line(text: str, at: int) -> tuple[int, int]:
-    """Return the span of the line at a place; of a long one, of whole words around the place."""
-    begin, end = text.rfind("\n", 0, at) + 1, text.find("\n", at)
-    end = len(text) if end < 0 else end
-    if end - begin > MAX_STATEMENT_CHARS and is_script(text):
-        # The commands inside a string have line breaks of their own, as two characters.
-        begin = max(begin, text.rfind("\\n", begin, at) + 2)
-        inner = text.find("\\n", at, end)
-        end = end if inner < 0 else inner
-    if end - begin > MAX_STATEMENT_CHARS:
-        before = at - MAX_STATEMENT_CHARS // 3
-        if before > begin:
-            begin = text.find(" ", before, at) + 1 or at
+class _ToolText(NamedTuple):
+    """The text of a tool's block, with the lines that were searched in it by their facts."""
+
+    text: str
+    is_script: bool
+    known: dict[str, tuple[Statement, ...]]
+    quotes: dict[tuple[int, int], Statement]
+
+    def find_line(self, at: int) -> tuple[int, int]:
+        """Return the span of the line at a place; of a long one, of whole words around it."""
+        text = self.text
+        begin, end = text.rfind("\n", 0, at) + 1, text.find("\n", at)
+        end = len(text) if end < 0 else end
+        if end - begin > MAX_STATEMENT_CHARS and self.is_script:
+            # The commands inside a string have line breaks of their own, as two characters.
+            begin = max(begin, text.rfind("\\n", begin, at) + 2)
+            inner = text.find("\\n", at, end)
+            end = end if inner < 0 else inner
         if end - begin > MAX_STATEMENT_CHARS:
-            end = text.rfind(" ", at, begin + MAX_STATEMENT_CHARS)
-            end = max(end, at)
-    return begin, end
+            before = at - MAX_STATEMENT_CHARS // 3
+            if before > begin:
+                begin = text.find(" ", before, at) + 1 or at
+            if end - begin > MAX_STATEMENT_CHARS:
+                end = text.rfind(" ", at, begin + MAX_STATEMENT_CHARS)
+                end = max(end, at)
+        return begin, end
+
+
+def _read_tool_text(block: AnyBlock) -> _ToolText:
+    text = read_text(block)
+    return _ToolText(text, is_script(text), {}, {})
 
 
 def _iter_sentences(block: AnyBlock) -> Iterator[tuple[str, Sentence]]:

@@ -21,6 +21,10 @@ def make_items(*texts: str, kind: BlockKind = BlockKind.ASSISTANT) -> tuple[Wind
     )
 
 
+def make_result(text: str) -> ToolResult:
+    return ToolResult(tool_call_id="c", content=text)
+
+
 def make_material(items: tuple[WindowItem, ...]) -> Material:
     covers = Ranges.span(1, items[-1].position)
     return Material(removed_items=items, covers=covers, budget=400)
@@ -62,7 +66,7 @@ def test_a_long_result_is_read_whole() -> None:
     middle = "src/middle.py is in the middle of it\n"
     text = f"src/begin.py begins it\n{'.' * 40_000}\n{middle}{'.' * 40_000}\nsrc/end.py ends it\n"
 
-    facts = BlockReader().read(ToolResult(tool_call_id="c", content=text)).facts
+    facts = BlockReader().read(make_result(text)).facts
 
     assert facts >= {"src/begin.py", "src/middle.py", "src/end.py"}
 
@@ -76,7 +80,7 @@ def test_a_line_that_carries_a_fact_is_quoted_in_whole_words(
 ) -> None:
     text = "\n".join(" ".join(words) for words in lines)
 
-    quotes = [one.text for one in BlockReader().iter_lines_with(text, fact)]
+    quotes = [one.text for one in BlockReader().list_lines_with(make_result(text), fact)]
 
     assert bool(quotes) == (fact in text)
     assert all(f" {quote} " in f" {' '.join(text.split())} " for quote in quotes)
@@ -88,7 +92,7 @@ def test_a_line_without_words_is_quoted_with_its_neighbors_as_well() -> None:
         "def read_all(path):\n    # The parser skips rows\n    12 = load_rows()\n    return rows\n"
     )
 
-    quotes = [one.text for one in BlockReader().iter_lines_with(text, "load_rows")]
+    quotes = [one.text for one in BlockReader().list_lines_with(make_result(text), "load_rows")]
 
     assert quotes == [
         "12 = load_rows()",
@@ -102,8 +106,8 @@ def test_a_script_is_quoted_by_the_lines_of_its_commands_and_other_text_is_not()
     script = f'exec_command({{cmd:"{long}\\nthe parser reads src/delta.py\\n{long}"}})'
     folder = "words " * 40 + "of the parser in C:\\new\\src/delta.py"
 
-    (command,) = BlockReader().iter_lines_with(script, "src/delta.py")
-    (other,) = BlockReader().iter_lines_with(folder, "src/delta.py")
+    (command,) = BlockReader().list_lines_with(make_result(script), "src/delta.py")
+    (other,) = BlockReader().list_lines_with(make_result(folder), "src/delta.py")
 
     assert command.text == "the parser reads src/delta.py"
     assert other.text.endswith(" of the parser in C:\\new\\src/delta.py")
