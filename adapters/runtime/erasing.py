@@ -1,4 +1,4 @@
-"""Deletes and erases the sessions of a store, with all that was made of them."""
+"""Erases the sessions of a store, with all that was made of them."""
 
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
@@ -51,14 +51,6 @@ class RetentionReport(ErasureReport):
 
     kept_for_forks: list[SessionName] = field(default_factory=list)
     """Sessions of that age of which younger forks share a part."""
-
-
-def delete(
-    context: StoreContext, names: Sequence[SessionName], *, by: str | None, reason: str | None
-) -> None:
-    """Delete the sessions of these names, all or none; see `SessionStore.delete`."""
-    with translate_storage_errors(context.name):
-        delete_sessions(context.events, names, by=by, reason=reason)
 
 
 def erase(

@@ -6,8 +6,6 @@ from collections.abc import Callable, Iterable, Iterator
 from hashlib import blake2b
 from typing import NamedTuple
 
-import zstandard
-
 from ....domain.errors import StorageError
 from .log_tables import Segment, SegmentDigests
 
@@ -80,6 +78,8 @@ class SourceKeeper:
     def _close_segment(self) -> None:
         if not self._open_size:
             return
+        import zstandard  # noqa: PLC0415 - start-up time
+
         plain = b"".join(self._open)
         digest = digest_segment(plain)
         self._segment_starts.append(self._end - len(plain))
@@ -107,6 +107,8 @@ def read_segments(digests: Iterable[bytes], select: Callable[[bytes], bytes]) ->
 
 def decompress_segment(digest: bytes, content: bytes) -> bytes:
     """Return a segment's bytes. Raises StorageError if they are damaged."""
+    import zstandard  # noqa: PLC0415 - start-up time
+
     try:
         plain = zstandard.decompress(content)
     except zstandard.ZstdError as error:
