@@ -23,7 +23,7 @@ class FileReport:
     skipped: dict[str, int] = field(default_factory=dict)
     """Known entries without session content: reason to count."""
     unknown: dict[str, int] = field(default_factory=dict)
-    """Entries of unknown types, kept raw as notes: type to count."""
+    """Entries of unknown types, which only the kept source holds: type to count."""
     unknown_at: dict[str, str] = field(default_factory=dict)
     """The first of each unknown type: type to `file:line`."""
     tool_calls: int = 0

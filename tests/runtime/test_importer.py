@@ -12,8 +12,18 @@ from provider_rules import check_anthropic, check_openai_chat, check_openai_resp
 from transcripts import import_file, import_path
 
 import cutbank
-from cutbank import HistoryView, Ranges, SessionStore, StoredSession, ToolResult, export, verify
+from cutbank import (
+    HistoryView,
+    Ranges,
+    SessionStore,
+    StoredSession,
+    ToolResult,
+    export,
+    search_sources,
+    verify,
+)
 from cutbank.adapters.runtime.importing.import_batch import ImportBatch, ImportTarget
+from cutbank.adapters.runtime.source_search import read_kept_lines
 from cutbank.adapters.transcripts.formats.steps import Append, SessionStart
 from cutbank.domain.errors import ImportFileError, NothingToCompactError
 from cutbank.domain.session_events import ModelCalled
@@ -179,13 +189,13 @@ def test_results_pair_wherever_they_stand(store: SessionStore, file: Path, tmp_p
         for entry in session.view().entries
         if isinstance(entry.block, ToolResult)
     }
-    (note,) = session.recall(search="of nobody")
+    (stray,) = search_sources(store, "of nobody")
     closed = "[abandoned: never answered in the source]"
     assert results == {"t1": "one", "t2": "two", "t3": "three", "t4": "four", "t5": closed}
     assert texts(session.view())[-2:] == [closed, "well"]
-    assert note.block.origin
-    assert note.block.origin.refused == "message.content[1]: tool_use_id: t9 answers no open call"
-    assert [hit.position for hit in store.search("nobody")] == [note.position]
+    reason = "message.content[1]: tool_use_id: t9 answers no open call"
+    assert report.errors == [f"{file}:{stray.line}: {reason}"]
+    assert store.search("nobody") == []
     assert report.tool_results == 4
     assert report.abandoned == 1
     assert list(session.log.state.open_calls) == []
@@ -208,7 +218,9 @@ def test_a_file_may_grow_line_by_line(store: SessionStore, file: Path, tmp_path:
         assert texts(store.session(SESSION).view()) == texts(once.session(SESSION).view())
 
 
-def test_an_unreadable_line_is_kept_and_found(store: SessionStore, talk: Talk, file: Path) -> None:
+def test_an_unreadable_line_is_reported_and_found_in_the_source(
+    store: SessionStore, talk: Talk, file: Path
+) -> None:
     lines = {
         b'{"type": "user", said: "zebra"}': "not JSON",
         b'{"type": "user", "said": "zebra \0"}': "holds NUL bytes",
@@ -218,21 +230,18 @@ def test_an_unreadable_line_is_kept_and_found(store: SessionStore, talk: Talk, f
 
     report = import_file(store, file)
 
-    notes = store.session(SESSION).recall(search="zebra")
-    assert {one.position for one in store.search("zebra")} == {one.position for one in notes}
-    assert [one.block.text for one in notes] == [
-        line.decode(errors="backslashreplace") for line in lines
-    ]
-    for number, reason in enumerate(lines.values()):
-        origin = notes[number].block.origin
-        assert origin
-        assert str(origin.refused).startswith(reason)
-        assert report.errors[number].startswith(f"{file}:{number + 1}: {reason}")
+    assert [hit.line for hit in search_sources(store, "zebra")] == [1, 2, 3]
+    for number, (line, reason) in enumerate(lines.items(), 1):
+        assert [one.text for one in read_kept_lines(store.session(SESSION), number)] == [line]
+        assert report.errors[number - 1].startswith(f"{file}:{number}: {reason}")
     assert (report.entries, report.imported) == (11, 8)
+    assert store.search("zebra") == []
     assert import_file(store, file).added == 0
 
 
-def test_a_line_that_was_cut_off_is_kept_once(store: SessionStore, talk: Talk, file: Path) -> None:
+def test_a_line_that_was_cut_off_is_read_once_it_is_whole(
+    store: SessionStore, talk: Talk, file: Path
+) -> None:
     talk.user("the last words of it")
     raw = talk.raw()
 
@@ -241,7 +250,8 @@ def test_a_line_that_was_cut_off_is_kept_once(store: SessionStore, talk: Talk, f
         import_file(store, file)
 
     kept = store.session(SESSION).recall(search="last words")
-    assert [one.block.kind.value for one in kept] == ["note", "user"]
+    assert [one.block.kind.value for one in kept] == ["user"]
+    assert len(search_sources(store, "last words")) == 1
 
 
 def test_what_cannot_stand_in_a_view_is_kept_whatever_is_in_it(session: StoredSession) -> None:
@@ -256,16 +266,20 @@ def test_what_cannot_stand_in_a_view_is_kept_whatever_is_in_it(session: StoredSe
     assert "answer" in batch.errors[0]
 
 
-def test_unknown_entries_are_kept_and_counted(store: SessionStore, talk: Talk, file: Path) -> None:
+def test_unknown_entries_are_counted_and_found_in_the_source(
+    store: SessionStore, talk: Talk, file: Path
+) -> None:
     talk.add("hologram", payload={"x": 1})
     file.write_bytes(talk.raw())
 
     report = import_file(store, file)
 
-    (found,) = store.session(SESSION).recall(search="hologram")
+    (found,) = search_sources(store, "hologram")
+    (line,) = read_kept_lines(store.session(SESSION), found.line)
     assert report.unknown == {"hologram": 1}
-    assert json.loads(found.block.text)["payload"] == {"x": 1}
-    assert "hologram" not in json.dumps(render_view(store.session(SESSION).view(), "neutral"))
+    assert report.unknown_at == {"hologram": f"{file}:{found.line}"}
+    assert json.loads(line.text)["payload"] == {"x": 1}
+    assert store.session(SESSION).recall(search="hologram") == []
 
 
 def test_nothing_to_import_is_said(store: SessionStore, tmp_path: Path) -> None:

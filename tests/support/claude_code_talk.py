@@ -11,9 +11,9 @@ from cutbank.adapters.transcripts.formats.steps import (
     Append,
     EntryEnd,
     ImportStep,
-    RawEntry,
     SkippedEntry,
     SourceProblem,
+    UnknownEntry,
 )
 from cutbank.domain.blocks import AnyBlock
 
@@ -104,23 +104,28 @@ class Reading:
     def outcomes(self) -> list[str]:
         """How each entry went: its steps since the end of the last one say."""
         found: list[str] = []
-        worst = "imported"
+        steps: list[ImportStep] = []
         for step in self.steps:
-            match step:
-                case SourceProblem():
-                    worst = "error"
-                case RawEntry(is_unknown=True) if worst != "error":
-                    worst = "unknown"
-                case SkippedEntry() if worst == "imported":
-                    worst = "skipped"
-                case EntryEnd():
-                    found.append(worst)
-                    worst = "imported"
+            if isinstance(step, EntryEnd):
+                found.append(outcome_of(steps))
+                steps.clear()
+            else:
+                steps.append(step)
         return found
 
     @property
     def reasons(self) -> list[str]:
         return [step.reason for step in self.of(SourceProblem)]
+
+
+def outcome_of(steps: list[ImportStep]) -> str:
+    """How an entry went that became these steps: the worst of them says."""
+    kinds = {type(step) for step in steps}
+    if SourceProblem in kinds:
+        return "error"
+    if UnknownEntry in kinds:
+        return "unknown"
+    return "skipped" if SkippedEntry in kinds and Append not in kinds else "imported"
 
 
 Tell = Callable[..., Reading]

@@ -19,7 +19,6 @@ from cutbank.adapters.transcripts.formats.steps import (
     Append,
     EntryEnd,
     ImportStep,
-    RawEntry,
     SessionStart,
 )
 
@@ -84,7 +83,7 @@ def check_keys(steps: list[ImportStep]) -> None:
         match step:
             case SessionStart(key=key):
                 session = key
-            case Append(key=key) | RawEntry(key=key):
+            case Append(key=key):
                 assert (session, key) not in named, step
                 named.add((session, key))
             case _:

@@ -100,7 +100,7 @@ class LiveFile:
         self._read_lines(reading, is_settled=True)
         for step in reading.reader.close(final=final):
             # What is missing at the end may be written next.
-            if not isinstance(step, SourceProblem) or step.raw:
+            if final or not isinstance(step, SourceProblem):
                 reading.importing.add_step(step)
         reading.importing.pause()
         yield from self._make_news(reading)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from eventsourcing.persistence import IntegrityError
 
-from ....domain.blocks import Block, Origin, ToolCall
+from ....domain.blocks import ToolCall
 from ....domain.compaction import RECORDED_LINEAGE
 from ....domain.errors import NotFoundError
 from ....domain.session_events import Parent
@@ -18,7 +18,6 @@ from ...transcripts.formats.steps import (
     Append,
     EntryEnd,
     ImportStep,
-    RawEntry,
     ReportedCall,
     RequestParameters,
     Rewind,
@@ -27,6 +26,7 @@ from ...transcripts.formats.steps import (
     SourceCompaction,
     SourceProblem,
     SubAgentLink,
+    UnknownEntry,
 )
 from ...transcripts.reports import FileReport
 from ..sessions.session_store import SessionStore
@@ -83,8 +83,8 @@ MAX_BATCH_CHARACTERS = 4_000_000
 """The most text in one transaction, unless a single block is larger."""
 
 
-_OUTCOMES = ("imported", "skipped", "unknown", "error")
-_SKIPPED, _UNKNOWN, _ERROR = 1, 2, 3
+_OUTCOMES = ("skipped", "imported", "unknown", "error")
+_SKIPPED, _IMPORTED, _UNKNOWN, _ERROR = range(4)
 
 
 class TranscriptImport:
@@ -132,10 +132,10 @@ class TranscriptImport:
         self.batched = 0
         """The characters in the batch."""
         self.offset = 0
-        self.outcome = 0
-        """How the entry went so far, as an index of `_OUTCOMES`: the worst of its steps says."""
-        self.early: list[SourceProblem] = []
-        """Unreadable entries from before the first session."""
+        self.outcome = _SKIPPED
+        """How the entry went so far, as an index of `_OUTCOMES`: the highest of its steps."""
+        self.skip_reason: str | None = None
+        """The reason if its reader skipped the entry."""
 
     def run(self, steps: Iterable[ImportStep]) -> None:
         """Store the steps of a whole file; an error in reading it is reported."""
@@ -162,9 +162,6 @@ class TranscriptImport:
                     self.targets[key] = ImportTarget(step)
                 self.current = self.targets[key]
                 self.current.title = step.title or self.current.title
-                early, self.early = self.early, []
-                for problem in early:
-                    self._keep_refused(problem)
             case SubAgentLink():
                 self.told.append(step)
                 self.links.known[step.key] = step
@@ -175,34 +172,31 @@ class TranscriptImport:
                 self._add_to_batch(step, count_characters(block))
             case ReportedCall() | RequestParameters():
                 self._add_to_batch(step, 0)
-            case RawEntry(is_unknown=False):
-                self._add_note(step)
-            case RawEntry(type=kind):
+            case UnknownEntry(type=kind, line=line):
                 self.outcome = max(self.outcome, _UNKNOWN)
                 self.report.unknown[kind] = self.report.unknown.get(kind, 0) + 1
-                line = step.line or self.report.entries + 1
                 self.report.unknown_at.setdefault(kind, f"{self.report.path}:{line}")
-                self._add_note(step)
             case Rewind() | SourceCompaction():
                 is_compaction = isinstance(step, SourceCompaction) and not step.is_shortening
                 self.report.compactions += is_compaction
+                self.outcome = max(self.outcome, _IMPORTED)
                 self._record_decision(step)
             case SkippedEntry(reason=reason):
-                self.outcome = max(self.outcome, _SKIPPED)
-                self.report.skipped[reason] = self.report.skipped.get(reason, 0) + 1
+                self.skip_reason = reason
             case SourceProblem(line=line, reason=reason):
                 self.outcome = _ERROR
                 self.report.errors.append(f"{self.report.path}:{line}: {reason}")
-                if self.current is None:
-                    self.early.append(step)
-                else:
-                    self._keep_refused(step)
             case EntryEnd():
                 self._end_entry(step)
 
     def _end_entry(self, end: EntryEnd) -> None:
         report = self.report
-        outcome, self.outcome = _OUTCOMES[self.outcome], 0
+        if self.outcome == _SKIPPED and self.skip_reason:
+            report.skipped[self.skip_reason] = report.skipped.get(self.skip_reason, 0) + 1
+        elif self.outcome == _SKIPPED:
+            self.outcome = _IMPORTED
+        outcome = _OUTCOMES[self.outcome]
+        self.outcome, self.skip_reason = _SKIPPED, None
         report.entries += 1
         report.imported += outcome == "imported"
         report.tool_results += end.answers
@@ -210,11 +204,6 @@ class TranscriptImport:
         self.offset = end.offset
         if self.report_bytes:
             self.report_bytes(end.offset)
-
-    def _keep_refused(self, step: SourceProblem) -> None:
-        if step.key and step.raw:
-            note = RawEntry(step.key, "refused", step.raw, line=step.line)
-            self._add_note(note, step.reason)
 
     def finish(self) -> None:
         """Finish after the whole file was read."""
@@ -304,18 +293,8 @@ class TranscriptImport:
             segments,
         )
 
-    def _add_note(self, step: RawEntry, refused: str | None = None) -> None:
-        """Keep an entry raw; an origin without a remainder means that the text is complete."""
-        origin = Origin(
-            format=self.report.format or "",
-            id=step.source_id,
-            line=step.line,
-            refused=refused,
-        )
-        note = Block.note(step.raw, name=step.type, origin=origin)
-        self._add_to_batch(Append(step.key, note, step.source_id), len(step.raw))
-
     def _add_to_batch(self, step: BatchStep, size: int) -> None:
+        self.outcome = max(self.outcome, _IMPORTED)
         if self.current is None:
             return  # a reader begins a session before its steps
         if self.batch and self.batched + size > MAX_BATCH_CHARACTERS:

@@ -113,7 +113,7 @@ def _read_responses(body: JsonDict) -> ProviderResponse:
 
 def _read_output(item: Any, number: int) -> Iterator[MessagePart]:
     if not isinstance(item, dict):
-        yield MalformedPart("expected an object", item)
+        yield MalformedPart("expected an object")
     elif item.get("type") == "image_generation_call" and (media := _make_image(item.get("result"))):
         native = Native(provider="openai-responses", item=_LINE.to_json(item))
         yield Block(kind=BlockKind.ASSISTANT, name="image", media=media, native=native)

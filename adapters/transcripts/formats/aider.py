@@ -14,7 +14,7 @@ from .entry_steps import EntrySteps, digest_text
 from .format import Format
 from .json_lines import SourceLine
 from .source import TranscriptSource
-from .steps import Append, EntryEnd, ImportStep, RawEntry, ReportedCall, SessionStart, SourceProblem
+from .steps import Append, EntryEnd, ImportStep, ReportedCall, SessionStart, SourceProblem
 
 FORMAT_NAME = "aider-history"
 
@@ -93,9 +93,8 @@ class AiderHistory:
         started = time.replace(" ", "T")
         self.key = f"aider-{started}" + (f"-{count}" if count > 1 else "")
         self.time, self.number, self.answer = started, 0, None
-        entry.add(
-            SessionStart(self.key), RawEntry("begins", "session", f"# {time}", line=piece.line)
-        )
+        entry.add(SessionStart(self.key))
+        entry.skip("session")
 
     def _append_block(self, entry: EntrySteps, piece: AiderPiece) -> None:
         self.number += 1

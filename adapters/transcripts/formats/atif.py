@@ -101,7 +101,7 @@ def _read_each(
         try:
             part = read(require_object(item))
         except MalformedError as error:
-            part = MalformedPart(f"{within}{field}[{index}]: {error}", item)
+            part = MalformedPart(f"{within}{field}[{index}]: {error}")
         if part:
             yield part
 

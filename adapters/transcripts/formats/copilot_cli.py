@@ -66,7 +66,7 @@ KEPT_EVENT_TYPES = {
     *("subagent.started", "subagent.completed", "subagent.failed", "subagent.selected"),
     *("subagent.deselected", "system.message", "system.notification"),
 }
-"""Types of events that no model was sent, and that are kept unchanged."""
+"""Types of events that no model was sent, some of which change the session."""
 
 
 def is_from_sub_agent(event: JsonDict, data: JsonDict) -> bool:
@@ -169,9 +169,10 @@ class CopilotReader(LineReader):
         self.has_begun = False
         self.has_said = False
         self.seen: dict[str, str | None] = {}
-        """Ids of events, each with the id of the event that was kept before it."""
+        """Ids of events, each with the id of the newest event with blocks before it."""
         self.digests: dict[str, str] = {}
-        self.kept: str | None = None
+        self.newest: str | None = None
+        """The newest event with blocks."""
         self.calls: dict[str, str] = {}
         """Open tool calls: their ids in the source and in the session."""
         self.answers: dict[str, str] = {}
@@ -182,8 +183,6 @@ class CopilotReader(LineReader):
         if not self.has_begun:
             self.has_begun = True
             entry.add(self.begin)
-        if line.problem:
-            return entry.refuse(line.problem)
         return read_entry(entry, self._read_event)
 
     def _read_event(self, entry: EntrySteps) -> None:
@@ -201,9 +200,9 @@ class CopilotReader(LineReader):
             self.digests[id] = line.digest
             return
         entry.time = get_field(event, "timestamp", str)
-        before = self.kept
+        before = self.newest
         if is_from_sub_agent(event, data):
-            entry.keep(kind)
+            entry.skip(kind)
         elif kind == "user.message":
             source = get_field(data, "source", str, "data.")
             read_user_message(entry, data, by_harness=source not in _USER_SOURCES)
@@ -215,19 +214,21 @@ class CopilotReader(LineReader):
         elif kind in KEPT_EVENT_TYPES:
             self._read_known(entry, kind, data)
         else:
-            entry.add_unknown(kind, entry.raw, id)
+            entry.add_unknown(kind)
         self.seen[id] = before
         self.digests[id] = line.digest
-        self.kept = id
+        if entry.has_appended:
+            self.newest = id
 
     def _read_assistant(self, entry: EntrySteps, kind: str, data: JsonDict) -> None:
         said = get_field(data, "messageId", str, "data.") or entry.key
         answer = get_field(data, "apiCallId", str, "data.") or said
         self.calls |= read_assistant_message(entry, data, self.calls)
-        first = self.answers.setdefault(answer, entry.key)
-        self.has_said |= entry.append(kind, answer)
+        if entry.append(kind, answer):
+            self.has_said = True
+            self.answers.setdefault(answer, entry.key)
         if data.get("outputTokens") is not None:
-            entry.add(self._read_call(entry, data, answer, first))
+            entry.add(self._read_call(entry, data, answer))
 
     def _read_result(self, entry: EntrySteps, kind: str, data: JsonDict) -> None:
         call = require_field(data, "toolCallId", str, "data.")
@@ -238,7 +239,7 @@ class CopilotReader(LineReader):
         self.has_said |= entry.append(kind)
 
     def _read_known(self, entry: EntrySteps, kind: str, data: JsonDict) -> None:
-        entry.keep(kind)
+        entry.skip(kind)
         match kind, data:
             case "system.message", {"content": str(text)}:
                 entry.add(RequestParameters(f"{entry.key}:asked", system_prompt=text))
@@ -253,6 +254,7 @@ class CopilotReader(LineReader):
             case "session.compaction_complete", {"success": True}:
                 compacted = self._read_compaction(entry, data)
                 if self.has_said:
+                    entry.mark_compaction(kind)
                     entry.add(compacted)
                 elif compacted.summary:
                     entry.append_summary(compacted.summary)
@@ -260,7 +262,7 @@ class CopilotReader(LineReader):
                 entry.add(Rewind(f"{entry.key}:rewind", to=self.seen[first]))
             case "assistant.usage", _:
                 answer = get_field(data, "apiCallId", str, "data.") or entry.key
-                entry.add(self._read_call(entry, data, answer, self.answers.get(answer)))
+                entry.add(self._read_call(entry, data, answer))
 
     def _read_compaction(self, entry: EntrySteps, data: JsonDict) -> SourceCompaction:
         before = get_field(data, "preCompactionMessagesLength", int, "data.")
@@ -276,16 +278,14 @@ class CopilotReader(LineReader):
             partial_reason=_KEPT_UNKNOWN if before and removed and removed < before else None,
         )
 
-    def _read_call(
-        self, entry: EntrySteps, data: JsonDict, answer: str, first: str | None
-    ) -> ReportedCall:
+    def _read_call(self, entry: EntrySteps, data: JsonDict, answer: str) -> ReportedCall:
         fields = {
             "call_id": answer,
             "model": get_field(data, "model", str, "data."),
             "usage": read_copilot_usage(data),
             "source_time": entry.time,
         }
-        return ReportedCall(f"{entry.key}:call", fields, first_answer_id=first)
+        return ReportedCall(f"{entry.key}:call", fields, self.answers.get(answer))
 
 
 def _is_event(value: Any) -> bool:

@@ -1,6 +1,6 @@
 """Collects the blocks and the steps of one entry of a source."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import Any
@@ -8,8 +8,11 @@ from typing import Any
 from ....domain.blocks import AnyBlock, Block, BlockKind, Origin, ToolResult
 from .content import ContentPart, make_result_content
 from .fields import MalformedError
-from .json_lines import NestedTooDeeplyError, SourceLine
-from .steps import Append, EntryEnd, ImportStep, RawEntry, SkippedEntry, SourceProblem
+from .json_lines import SourceLine
+from .steps import Append, EntryEnd, ImportStep, SkippedEntry, SourceProblem, UnknownEntry
+
+NOT_SENT = "no model was sent it"
+"""The reason to skip an entry that only its agent needs, or only the user was shown."""
 
 
 @dataclass(slots=True)
@@ -25,8 +28,6 @@ class EntrySteps:
     """The identity of the entry, with which the keys of its blocks begin."""
     id: str | None = None
     time: str | None = None
-    refused_key: str | None = None
-    """The key of the entry if it cannot be read; None for one made of its content."""
     blocks: list[AnyBlock] = field(default_factory=list)
     steps: list[ImportStep] = field(default_factory=list)
     answers: int = 0
@@ -34,8 +35,12 @@ class EntrySteps:
 
     @property
     def raw(self) -> str:
-        """The entry as JSON text, to be kept unchanged."""
+        """The entry as JSON text."""
         return self.line.text if self.value is self.line.value else self.line.to_json(self.value)
+
+    @property
+    def has_appended(self) -> bool:
+        return any(isinstance(step, Append) for step in self.steps)
 
     def make_origin(self) -> Origin:
         return Origin(format=self.format, id=self.id, time=self.time, line=self.number)
@@ -64,12 +69,12 @@ class EntrySteps:
         self.blocks.append(ToolResult(tool_call_id=call, content=content, is_error=is_error))
 
     def append(self, kind: str, message_id: str | None = None) -> bool:
-        """Append the blocks; keep the entry, of this kind, unchanged if it has none.
+        """Append the blocks; skip the entry, of this kind, if it has none.
 
         The pieces of a model's message share `message_id`. Return whether there are any blocks.
         """
         if not self.blocks:
-            self.keep(kind)
+            self.skip(kind)
             return False
         origin = self.make_origin()
         for index, block in enumerate(self.blocks):
@@ -83,32 +88,32 @@ class EntrySteps:
         block = Block.developer(text, name="summary", origin=self.make_origin())
         self.add(Append(f"{self.key}:summary", block, self.id))
 
+    def mark_compaction(self, kind: str, key: str = "", source_id: str | None = None) -> None:
+        """Append a note of this kind, so that a rewind or a branch can leave out a compaction."""
+        note = Block.note(kind, name=kind, origin=self.make_origin())
+        self.add(Append(key or self.key, note, source_id or self.id))
+
     def add(self, *steps: ImportStep) -> None:
         self.steps += steps
 
-    def skip(self, kind: str, reason: str) -> None:
+    def skip(self, kind: str, reason: str = NOT_SENT) -> None:
         """Record that the entry is known and has no content."""
         self.add(SkippedEntry(kind, reason))
 
-    def keep(self, kind: str, *, is_unknown: bool = False) -> None:
-        """Keep the entry unchanged, since no model was sent it, or its type is unknown."""
-        self.add(RawEntry(self.key, kind, self.raw, self.id, self.number, is_unknown))
+    def skip_known(self, kind: str, name: str, known: Collection[str]) -> None:
+        """Skip an entry if its name is among the known ones."""
+        if name in known:
+            self.skip(kind)
+        else:
+            self.add_unknown(kind)
 
-    def add_unknown(self, kind: str, raw: str, source_id: str | None = None) -> None:
+    def add_unknown(self, kind: str) -> None:
         """Record that the entry, or a piece of it, has an unknown type."""
-        key = f"unknown:{source_id or self.number}:{digest_text(raw)}"
-        self.add(RawEntry(key, kind, raw, source_id, self.number, is_unknown=True))
+        self.add(UnknownEntry(kind, self.number))
 
-    def add_problem(self, reason: str, raw: str | None = None, key: str | None = None) -> None:
+    def add_problem(self, reason: str) -> None:
         """Record that the entry, or a piece of it, cannot be read."""
-        if raw and key is None:
-            key = f"refused:{self.number}:{digest_text(raw)}"
-        self.add(SourceProblem(self.number, reason, key if raw else None, raw))
-
-    def refuse(self, reason: str) -> list[ImportStep]:
-        """Return the steps of a line of which nothing can be read."""
-        self.add(make_line_problem(self.line, reason))
-        return self.finish()
+        self.add(SourceProblem(self.number, reason))
 
     def finish(self) -> list[ImportStep]:
         return [*self.steps, EntryEnd(self.line.end, self.answers)]
@@ -119,24 +124,19 @@ def digest_text(text: str) -> str:
     return blake2b(text.encode(errors="replace"), digest_size=8).hexdigest()
 
 
-def make_line_problem(line: SourceLine, reason: str) -> SourceProblem:
-    """Return the problem of an unreadable line, which is kept unchanged."""
-    return SourceProblem(line.number, reason, f"{line.digest}:{line.number}", line.text or None)
-
-
 def refuse_line(line: SourceLine, reason: str) -> Iterator[ImportStep]:
     """Yield the steps of a line, or of a document, of which nothing can be read."""
-    yield make_line_problem(line, reason)
+    yield SourceProblem(line.number, reason)
     yield EntryEnd(line.end)
 
 
 def read_entry(entry: EntrySteps, read: Callable[..., None], *more: Any) -> list[ImportStep]:
-    """Return the steps of an entry, read with `read`; keep one that cannot be read unchanged."""
+    """Return the steps of an entry, read with `read`, and why it cannot be read, if it cannot."""
+    if entry.line.problem:
+        entry.add_problem(entry.line.problem)
+        return entry.finish()
     try:
         read(entry, *more)
     except MalformedError as error:
-        try:
-            entry.add_problem(str(error), entry.raw, entry.refused_key)
-        except NestedTooDeeplyError:
-            entry.add_problem(str(error))
+        entry.add_problem(str(error))
     return entry.finish()

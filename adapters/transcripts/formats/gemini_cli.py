@@ -20,7 +20,6 @@ from .json_lines import SourceLine
 from .steps import Append, ImportStep, ReportedCall, SessionStart
 
 FORMAT_NAME = "gemini-cli"
-_MESSAGE_PREFIX = "message/"
 _FAILED_STATUSES = ("error", "cancelled")
 _MESSAGE_TYPES = ("user", "gemini", "info", "warning", "error")
 """Types of messages; the last three are only displayed."""
@@ -57,15 +56,14 @@ class _MessageReader:
         kind = require_field(item, "type", str)
         entry.id = get_field(item, "id", str) or f"message-{entry.number}"
         entry.time = get_field(item, "timestamp", str)
-        entry.key = f"{entry.id}:{digest_text(entry.raw)}"
         if kind not in _MESSAGE_TYPES:
-            entry.add_unknown(f"{_MESSAGE_PREFIX}{kind}", entry.raw, entry.id)
+            entry.add_unknown(f"message/{kind}")
             return
         origin = entry.make_origin()
         said = [*self._read_blocks(entry, kind, item)]
         call = _read_model_call(entry, item) if kind == "gemini" else None
         if not said:
-            entry.keep(f"{_MESSAGE_PREFIX}{kind}")
+            entry.skip(f"message/{kind}")
         for name, block in said:
             by_model = kind == "gemini" and not isinstance(block, ToolResult)
             shared = {"origin": origin, "message_id": entry.id if by_model else None}
@@ -92,7 +90,7 @@ class _MessageReader:
                 try:
                     yield from self._read_call(require_object(call), index, str(entry.id))
                 except MalformedError as error:
-                    entry.add_problem(f"toolCalls[{index}]: {error}", self.line.to_json(call))
+                    entry.add_problem(f"toolCalls[{index}]: {error}")
 
     def _read_call(self, call: JsonDict, index: int, id: str) -> list[NamedBlock]:
         """Return a call and its result."""

@@ -120,7 +120,7 @@ class _ContentReader:
             try:
                 self._read_part(entry, require_object(part), role, f"{entry.number}-{index}")
             except MalformedError as error:
-                entry.add_problem(f"parts[{index}]: {error}", self.line.to_json(part))
+                entry.add_problem(f"parts[{index}]: {error}")
         entry.append(f"content/{role}", entry.id if role == "model" else None)
 
     def _read_part(self, entry: EntrySteps, part: JsonDict, role: str, place: str) -> None:
@@ -141,7 +141,7 @@ class _ContentReader:
             case {"thoughtSignature": _} if len(part) == 1:
                 pass
             case _:
-                entry.add_unknown("part/" + "+".join(sorted(part)), self.line.to_json(part))
+                entry.add_unknown("part/" + "+".join(sorted(part)))
 
     def _read_call(self, entry: EntrySteps, call: JsonDict, place: str) -> None:
         name = require_field(call, "name", str, "functionCall.")

@@ -84,9 +84,9 @@ class _MessageReader(ChatReader):
                 call = require_name(message, "tool_call_id")
                 self.answer(entry, message, call, is_error=has_failed)
             case "exit":
-                self.keep(entry, message)
+                entry.skip(f"messages/{role}")
             case _:
-                self.keep_unknown(entry, message)
+                entry.add_unknown(f"messages/{role}")
 
     def _read_assistant(self, entry: EntrySteps, message: JsonDict, extra: JsonDict) -> None:
         add_thoughts(entry, message)

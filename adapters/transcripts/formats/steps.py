@@ -75,19 +75,6 @@ class RequestParameters:
 
 
 @dataclass(frozen=True, slots=True)
-class RawEntry:
-    """An entry that is kept as a raw note: no model was sent it, or its type is unknown."""
-
-    key: str
-    type: str
-    raw: str
-    source_id: str | None = None
-    line: int | None = None
-    is_unknown: bool = False
-    """Whether the type is unknown; reports count it."""
-
-
-@dataclass(frozen=True, slots=True)
 class Rewind:
     """A step back in the source: all blocks after those of entry `to` are retracted."""
 
@@ -128,8 +115,18 @@ class SourceCompaction:
 
 @dataclass(frozen=True, slots=True)
 class SkippedEntry:
+    """An entry of a known type that has no content of the session."""
+
     type: str
     reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class UnknownEntry:
+    """An entry, or a piece of one, of an unknown type."""
+
+    type: str
+    line: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,9 +135,6 @@ class SourceProblem:
 
     line: int
     reason: str
-    key: str | None = None
-    raw: str | None = None
-    """The refused entry, kept as a note like a RawEntry; None if other steps hold it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,10 +153,10 @@ ImportStep = (
     | Append
     | ReportedCall
     | RequestParameters
-    | RawEntry
     | Rewind
     | SourceCompaction
     | SkippedEntry
+    | UnknownEntry
     | SourceProblem
     | EntryEnd
 )

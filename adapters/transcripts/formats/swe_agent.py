@@ -48,8 +48,6 @@ class ChatReader(ABC):
     line: SourceLine
     within: str
     """The field that holds the messages."""
-    kind_prefix: str = ""
-    """The prefix of the types of entries that are kept raw; the role follows."""
     open_calls: list[str] = field(default_factory=list)
     """Calls without an answer, oldest first."""
 
@@ -61,7 +59,7 @@ class ChatReader(ABC):
     def _read(self, entry: EntrySteps) -> None:
         try:
             plain = entry.line.to_json(_drop_cache_marks(entry.value))
-            entry.key = entry.refused_key = f"{entry.number}:{digest_text(plain)}"
+            entry.key = f"{entry.number}:{digest_text(plain)}"
             message = require_object(entry.value)
             self.read(entry, message, require_field(message, "role", str))
         except MalformedError as error:
@@ -74,16 +72,9 @@ class ChatReader(ABC):
     def read_system(self, entry: EntrySteps, message: JsonDict) -> None:
         texts = [part for part in read_contents(message) if isinstance(part, str)]
         entry.add(RequestParameters(f"{entry.key}:asked", "\n\n".join(texts)))
-        self.keep(entry, message)
-
-    def keep(self, entry: EntrySteps, message: JsonDict) -> None:
-        entry.keep(f"{self.kind_prefix}{message['role']}")
-
-    def keep_unknown(self, entry: EntrySteps, message: JsonDict) -> None:
-        entry.keep(f"{self.within}/{message['role']}", is_unknown=True)
 
     def append(self, entry: EntrySteps, message: JsonDict, message_id: str | None = None) -> bool:
-        return entry.append(f"{self.kind_prefix}{message['role']}", message_id)
+        return entry.append(f"{self.within}/{message['role']}", message_id)
 
     def add_calls(self, entry: EntrySteps, message: JsonDict, command: str | None) -> None:
         """Add the calls of a model's message, or else the command in its text."""
@@ -158,7 +149,7 @@ def _read_trajectory(document: SourceLine, stem: str) -> Iterator[ImportStep]:
     history, steps = value["history"], value["trajectory"]
     named = [value.get("environment"), value.get("replay_config")]
     yield SessionStart(make_trajectory_key(FORMAT_NAME, named, history, document), stem)
-    reader = _HistoryReader(FORMAT_NAME, document, "history", "history/")
+    reader = _HistoryReader(FORMAT_NAME, document, "history")
     yield from reader.read_all(history)
     # The history lacks the answer to the call that ended the run.
     is_over = isinstance(status := value["info"].get("exit_status"), str) and bool(status)
@@ -191,7 +182,7 @@ class _HistoryReader(ChatReader):
                     raise MalformedError("tool_call_ids: expected ids")
                 self.answer(entry, message, ids[0])
             case _:
-                self.keep_unknown(entry, message)
+                entry.add_unknown(f"history/{role}")
 
     def _read_assistant(self, entry: EntrySteps, message: JsonDict) -> None:
         add_thoughts(entry, message)

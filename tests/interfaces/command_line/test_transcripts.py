@@ -76,9 +76,9 @@ def test_an_error_in_a_file_is_answered_with_no_each_time(run: Run, transcript: 
         assert answer.code == 1
         assert "one.jsonl:3" in answer.out
 
-    assert "not read: not JSON" in run("show", "s-1").out
-    assert "not read: not JSON" in run("recall", "s-1", "--search", "{no json").out
-    assert "refused" in run("search", "no json").out
+    (hit,) = run("search", "--sources", "no json", "--json").json["found"]
+    assert (hit["session"], hit["line"]) == ("s-1", 3)
+    assert "{no json" in run("recall", "s-1", "--line", "3").out
 
 
 def test_one_empty_folder_does_not_keep_the_others_out_and_a_wrong_path_does(
@@ -153,7 +153,7 @@ def test_the_report_says_what_became_of_all_entries(run: Run, transcript: Path) 
     answer = run("import", transcript, "--report")
 
     rows = [line.split() for line in answer.out.splitlines()]
-    assert ["claude-code", "1", "4", "5", "2", "1", "1", "1"] in rows
+    assert ["claude-code", "1", "2", "5", "2", "1", "1", "1"] in rows
     assert ["claude-code", "unknown", "hologram", "1", f"{transcript}:3"] in rows
     assert f"{transcript}:5: " in answer.out.split("errors")[-1]
     (report,) = run("import", transcript, "--again", "--json").json

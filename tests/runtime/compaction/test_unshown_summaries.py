@@ -75,7 +75,7 @@ def test_a_summarizer_gets_all_that_its_text_stands_for(session: StoredSession) 
     )
     assert given[0].previous is None
     assert given[0].served_prompt is None
-    assert 5 in now.digest.commands
+    assert 4 in now.digest.commands
 
     session.append(Block.assistant(FILLER), Block.user("Done?"), Block.assistant(FILLER))
     compact(session, writes)

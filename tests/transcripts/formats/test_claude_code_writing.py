@@ -7,6 +7,7 @@ from typing import Any
 from uuid import UUID
 
 import pytest
+from claude_code_talk import Talk, text
 from told_elsewhere import said
 from transcripts import import_path
 
@@ -162,3 +163,18 @@ def test_parts_that_only_anthropic_reads_go_back_as_they_came(store: SessionStor
     assert lost == {}
     assert entries[1]["message"]["content"] == [thought]
     assert entries[3]["message"]["content"][0]["content"] == [reference]
+
+
+def test_what_was_added_follows_the_last_entry_though_it_has_no_block(
+    store: SessionStore, tmp_path: Path
+) -> None:
+    told = Talk()
+    told.user("go")
+    told.says("m1", text("gone"))
+    last = told.add("system", subtype="turn_duration")
+    session = imported(store, told.entries, tmp_path)
+    session.append(Block.user("and on"))
+
+    entries, _ = written(session)
+
+    assert (len(entries), entries[-1]["parentUuid"]) == (len(told.entries) + 1, last)

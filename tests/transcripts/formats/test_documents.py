@@ -1,12 +1,13 @@
 """Transcripts that are not lines of JSON: what is one, what is wrong in one, and what it adds."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from shutil import copytree
 from typing import Any
 
 import pytest
-from claude_code_talk import Reading
+from claude_code_talk import Reading, Talk, text
 from told_elsewhere import said
 from transcripts import SAMPLES, import_file
 
@@ -223,3 +224,59 @@ def test_marks_for_the_cache_that_move_on_add_nothing(store: SessionStore, tmp_p
     again = import_file(store, path)
 
     assert (again.sessions, again.added) == (first.sessions, 0)
+
+
+def opencode_message(number: int, role: str, *parts: dict[str, Any], **info: Any) -> Any:
+    whole = [{"id": f"p{number}-{place}"} | part for place, part in enumerate(parts)]
+    return {"info": {"id": f"m{number}", "role": role} | info, "parts": whole}
+
+
+def opencode_reverted() -> str:
+    answer = {"summary": True, "finish": "stop", "parentID": "m3"}
+    messages = [
+        opencode_message(1, "user", {"type": "text", "text": "go"}),
+        opencode_message(2, "assistant", {"type": "text", "text": "gone"}),
+        opencode_message(3, "user", {"type": "compaction"}),
+        opencode_message(4, "assistant", {"type": "text", "text": "what was said"}, **answer),
+    ]
+    about = {"id": "s", "directory": "/", "time": {}, "revert": {"messageID": "m3"}}
+    return json.dumps({"info": about, "messages": messages})
+
+
+def copilot_rewound() -> str:
+    events = [
+        ("user.message", {"content": "go"}),
+        ("assistant.message", {"content": "gone", "messageId": "a"}),
+        ("session.compaction_complete", {"success": True, "summaryContent": "what was said"}),
+        ("session.snapshot_rewind", {"upToEventId": "e2"}),
+    ]
+    return "".join(
+        json.dumps({"type": kind, "data": data, "id": f"e{at}", "timestamp": "", "parentId": None})
+        + "\n"
+        for at, (kind, data) in enumerate(events)
+    )
+
+
+def claude_code_rewound() -> str:
+    talk = Talk()
+    talk.user("go")
+    before = talk.says("m1", text("gone"))
+    talk.boundary()
+    talk.summary("what was said")
+    talk.user("on", parentUuid=before)
+    return talk.raw().decode()
+
+
+@pytest.mark.parametrize("source", [claude_code_rewound, copilot_rewound, opencode_reverted])
+def test_a_return_to_just_before_a_compaction_takes_it_back(
+    store: SessionStore, tmp_path: Path, source: Callable[[], str]
+) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_text(source())
+
+    report = import_file(store, path)
+
+    view = store.session(report.sessions[0], create=False).view()
+    assert report.compactions == 1
+    assert view.summary is None
+    assert [entry.text for entry in view.entries][:2] == ["go", "gone"]

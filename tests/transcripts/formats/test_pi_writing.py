@@ -203,3 +203,20 @@ def test_a_new_title_is_written(store: SessionStore, tmp_path: Path, name: str) 
 
     last = entries_of(tmp_path / "b.jsonl")[-1]
     assert last.get("name", last.get("title")) == "new"
+
+
+def test_what_was_added_follows_the_last_entry_though_it_has_no_block(
+    store: SessionStore, elsewhere: SessionStore, tmp_path: Path
+) -> None:
+    told = Talk()
+    told.user("go")
+    told.says("gone")
+    last = told.add("model_change", provider="anthropic", modelId="m-2")
+    imported(store, told.write(tmp_path / "a.jsonl"))
+    session = store.session(SESSION, create=False)
+    session.append(Block.user("and on"))
+
+    export(session, "pi", tmp_path / "b.jsonl")
+
+    assert entries_of(tmp_path / "b.jsonl")[-1]["parentId"] == last
+    assert imported(elsewhere, tmp_path / "b.jsonl").sessions == [SESSION]

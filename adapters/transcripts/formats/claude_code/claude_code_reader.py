@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from .....domain.blocks import AnyBlock, Block, BlockKind, ToolResult
+from ..entry_steps import read_entry
 from ..fields import JsonDict, MalformedError, get_field, require_field, require_object
 from ..format import LineReader
 from ..json_lines import SourceLine
@@ -22,7 +23,7 @@ from .content import (
 )
 from .conversations import ConversationMap
 from .entries import (
-    KEPT_ENTRY_TYPES,
+    FORMAT_NAME,
     SKIPPED_ENTRY_TYPES,
     TITLE_FIELDS,
     PromptQueue,
@@ -48,7 +49,7 @@ def _is_entry(value: Any) -> bool:
         case {"type": "summary", "leafUuid": _} | {"type": "file-history-snapshot", "messageId": _}:
             return True
         case {"type": str(kind), "sessionId": _}:
-            return kind in SKIPPED_ENTRY_TYPES or kind in KEPT_ENTRY_TYPES
+            return kind in SKIPPED_ENTRY_TYPES
         case _:
             return False
 
@@ -92,25 +93,25 @@ class ClaudeTranscriptReader(LineReader):
     def _read_all(self, lines: Iterable[SourceLine]) -> list[ImportStep]:
         """Return the steps of these lines, and the end of the newest one if included."""
         steps: list[ImportStep] = []
-        end: EntryEnd | None = None
+        end: ImportStep | None = None
         for line in lines:
-            entry = ClaudeEntry(line, self.sessions, self.sessions.home)
-            if line.problem and not line.text:
-                entry.add_remark(line.problem)
-            elif line.problem:
-                entry.add_problem(line.problem)
-            else:
-                try:
-                    self._read(entry)
-                except MalformedError as error:
-                    entry.add_problem(str(error))
-            steps += entry.steps
+            home = self.sessions.home
+            entry = ClaudeEntry(
+                FORMAT_NAME,
+                line,
+                line.number,
+                line.value,
+                sessions=self.sessions,
+                conversation=home,
+            )
+            *found, ended = read_entry(entry, self._read)
+            steps += found
             if line is self.pending_line:
-                end, self.pending_line = EntryEnd(line.end), None
+                end, self.pending_line = ended, None
         return [*steps, end] if end else steps
 
     def _read(self, entry: ClaudeEntry) -> None:
-        item = entry.item = require_object(entry.line.value)
+        item = entry.item = require_object(entry.value)
         kind = require_field(item, "type", str)
         if kind == "system":
             kind = f"system/{require_field(item, 'subtype', str)}"
@@ -123,21 +124,15 @@ class ClaudeTranscriptReader(LineReader):
         elif reader := _READERS.get(kind):
             self.queue.told_otherwise |= kind == "attachment"
             _read_once(entry, reader)
-        elif kind in KEPT_ENTRY_TYPES:
-            if "uuid" in item:
-                _read_once(entry, ClaudeEntry.keep)
-            else:
-                entry.keep()
         elif asked := self._read_request(entry):
-            entry.add([asked])
-        elif reason := SKIPPED_ENTRY_TYPES.get(kind):
-            entry.skip(reason)
-            if "uuid" in item:
-                entry.place()  # other entries may follow it
+            entry.add(asked)
         else:
             if "uuid" in item:
                 entry.place()  # other entries may follow it
-            entry.add_unknown(kind)
+            if reason := SKIPPED_ENTRY_TYPES.get(kind):
+                entry.skip(kind, reason)
+            else:
+                entry.add_unknown(kind)
 
     def _read_request(self, entry: ClaudeEntry) -> RequestParameters | None:
         if entry.kind == "api-request-shape":
@@ -157,7 +152,7 @@ def _read_once(entry: ClaudeEntry, reader: Callable[[ClaudeEntry], None]) -> Non
         reader(entry)
         node.content_hash = content_hash
     elif node.content_hash == content_hash:
-        entry.skip("repeated id")
+        entry.skip(entry.kind, "repeated id")
     else:
         raise MalformedError(f"uuid: another entry has the id {node.id}")
 
@@ -168,7 +163,7 @@ def _read_user(entry: ClaudeEntry) -> None:
         _read_summary(entry, summary)
         return
     if entry.item.get("isVisibleInTranscriptOnly") is True:
-        entry.keep()
+        entry.skip(entry.kind)
         return
     conversation = entry.conversation
     found = _read_items(entry, _read_message(entry), read_user_item)
@@ -176,12 +171,12 @@ def _read_user(entry: ClaudeEntry) -> None:
     if found:
         _finish_boundary(entry)
         if not results:
-            entry.add(conversation.rewind(entry.node))
+            entry.add(*conversation.rewind(entry.node))
     if blocks := _append_items(entry, found):
         begins = not results and any(block.kind is BlockKind.USER for block in blocks)
         conversation.add_to_context(entry.node, begins=begins)
     if results:
-        entry.add(entry.sessions.link_sub_agent(entry.item, conversation, results[0]))
+        entry.add(*entry.sessions.link_sub_agent(entry.item, conversation, results[0]))
 
 
 def _read_assistant(entry: ClaudeEntry) -> None:
@@ -191,7 +186,7 @@ def _read_assistant(entry: ClaudeEntry) -> None:
     found = _read_items(entry, message, read_assistant_item)
     if found:
         _finish_boundary(entry)
-        entry.add(conversation.finish_message(next_id=id))
+        entry.add(*conversation.finish_message(next_id=id))
     if _append_items(entry, found):
         time = get_field(entry.item, "timestamp", str)
         begins = conversation.begin_message(id, entry.node.id, time)
@@ -200,7 +195,7 @@ def _read_assistant(entry: ClaudeEntry) -> None:
         try:
             conversation.message.update(message)
         except MalformedError as error:
-            entry.add_remark(str(error))
+            entry.add_problem(str(error))
 
 
 def _read_attachment(entry: ClaudeEntry) -> None:
@@ -212,7 +207,7 @@ def _read_attachment(entry: ClaudeEntry) -> None:
     if blocks:
         _append_aside(entry, blocks)
     else:
-        entry.keep()
+        entry.skip(entry.kind)
 
 
 def _read_local_command(entry: ClaudeEntry) -> None:
@@ -224,9 +219,9 @@ def _read_shortening(entry: ClaudeEntry) -> None:
     read = SHORTENING_READERS[entry.kind]
     answered = entry.conversation.answer_entries
     shortening = read(entry.item, f"{entry.node.id}:shortened", answered)
-    entry.keep()
+    entry.skip(entry.kind)
     if shortening.replacements:
-        entry.add([shortening])
+        entry.add(shortening)
 
 
 def _read_boundary(entry: ClaudeEntry) -> None:
@@ -235,14 +230,14 @@ def _read_boundary(entry: ClaudeEntry) -> None:
     node.nearest_above = None  # the next entry starts a new chain, whatever parent it names
     conversation.add_to_context(node, begins=True, blocks=False)
     conversation.boundary = read_boundary(entry.item, entry.line, node, nodes)
-    entry.keep()
+    entry.mark_compaction(entry.kind)
 
 
 def _finish_boundary(entry: ClaudeEntry) -> None:
     """Record a boundary without a summary as a compaction."""
     conversation = entry.conversation
     if boundary := conversation.boundary:
-        entry.add(conversation.compact(boundary, None, entry.sessions.nodes))
+        entry.add(*conversation.compact(boundary, None, entry.sessions.nodes))
 
 
 def _read_summary_text(item: JsonDict) -> str | None:
@@ -256,7 +251,7 @@ def _read_summary_text(item: JsonDict) -> str | None:
 def _read_summary(entry: ClaudeEntry, text: str) -> None:
     conversation, node, nodes = entry.conversation, entry.node, entry.sessions.nodes
     if not text:
-        entry.add_remark("a compaction's summary without a text")
+        entry.add_problem("a compaction's summary without a text")
     boundary = conversation.boundary
     if boundary is None:
         boundary = read_boundary(entry.item, entry.line, node, nodes)
@@ -267,16 +262,14 @@ def _read_summary(entry: ClaudeEntry, text: str) -> None:
         conversation.boundary = None
         if text:
             node.last_id = node.id
-            entry.append({0: Block.developer(text, name="summary")})
-        else:
-            entry.keep()
+            entry.append_items({0: Block.developer(text, name="summary")})
         return
     partial = boundary.is_partial or entry.item.get("summarizeMetadata") is not None
     if partial and not boundary.kept_ids:
         boundary.step = replace(boundary.step, partial_reason="what it kept")
-        entry.add_remark("a partial compaction that does not say what it kept")
-    entry.keep()
-    entry.add(conversation.compact(boundary, text or None, nodes))
+        entry.add_problem("a partial compaction that does not say what it kept")
+    entry.mark_compaction(entry.kind)
+    entry.add(*conversation.compact(boundary, text or None, nodes))
     keep_after_summary(nodes, boundary.kept_ids, node)
 
 
@@ -293,7 +286,7 @@ _READERS: dict[str, Callable[[ClaudeEntry], None]] = {
 def _append_aside(entry: ClaudeEntry, blocks: list[Block]) -> None:
     """Append what is neither prompt nor answer. It is never a point to rewind to."""
     conversation = entry.conversation
-    entry.append(dict(enumerate(blocks)))
+    entry.append_items(dict(enumerate(blocks)))
     if conversation.count_staying(entry.node) is None:
         conversation.add_to_context(entry.node)
     if conversation.boundary:
@@ -311,16 +304,16 @@ def _read_message(entry: ClaudeEntry) -> JsonDict:
 def _read_items(
     entry: ClaudeEntry, message: JsonDict, read: Callable[[JsonDict, Any, SourceLine], AnyBlock]
 ) -> IndexedBlocks:
-    """Return the blocks of a message's items; note what is wrong with the others."""
+    """Return the blocks of a message's items; report what is wrong with the others."""
     found: IndexedBlocks = {}
     entry.contents = read_message_items(message)
     for index, item in enumerate(entry.contents):
         try:
             block = read(entry.item, item, entry.line)
         except UnknownItemError as error:
-            entry.unknown.append((index, f"{entry.kind}/{error}"))
+            entry.add_unknown(f"{entry.kind}/{error}")
         except MalformedError as error:
-            entry.malformed.append((index, error))
+            entry.add_problem(f"message.content[{index}]: {error}")
         else:
             if block.text or block.native or not isinstance(block, Block) or block.media:
                 found[index] = block
@@ -328,28 +321,16 @@ def _read_items(
 
 
 def _append_items(entry: ClaudeEntry, found: IndexedBlocks) -> list[AnyBlock]:
-    """Append the valid blocks, then report what is wrong with the others.
-
-    If no block is left, the entry is kept unchanged.
-    """
+    """Append the blocks that keep the rule of pairs, and report the others."""
     valid: IndexedBlocks = {}
     for index, block in found.items():
         try:
             entry.conversation.check_pairing(entry.node, block, entry.contents[index])
         except MalformedError as error:
-            entry.malformed.append((index, error))
+            entry.add_problem(f"message.content[{index}]: {error}")
         else:
             valid[index] = block
-    if valid:
-        entry.append(valid)
-    # The first report holds the whole entry, if no block does.
-    is_whole = not valid
-    for index, reason in entry.malformed:
-        entry.add_problem(f"message.content[{index}]: {reason}", None if is_whole else index)
-        is_whole = False
-    for index, kind in entry.unknown:
-        entry.add_unknown(kind, None if is_whole else index)
-        is_whole = False
-    if is_whole:
-        entry.keep()
+    entry.append_items(valid)
+    if not valid:
+        entry.skip(entry.kind)
     return [*valid.values()]

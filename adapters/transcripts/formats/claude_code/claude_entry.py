@@ -1,23 +1,21 @@
 """Holds one line while it is read, and holds back lines that were written before their call."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from .....domain.blocks import Origin
+from ..entry_steps import EntrySteps
 from ..fields import JsonDict, get_field
 from ..json_lines import SourceLine
-from ..steps import Append, ImportStep, RawEntry, SkippedEntry, SourceProblem
+from ..steps import Append, ImportStep
 from .content import IndexedBlocks
 from .conversations import ClaudeConversation, ConversationMap, EntryNode
-from .entries import FORMAT_NAME
 
 
-@dataclass(slots=True)
-class ClaudeEntry:
-    """A line with its entry, the entry's place, and the steps that it becomes."""
+@dataclass(slots=True, kw_only=True)
+class ClaudeEntry(EntrySteps):
+    """A line with its entry, and the entry's place."""
 
-    line: SourceLine
     sessions: ConversationMap
     conversation: ClaudeConversation
     """The file's own, until the entry is placed."""
@@ -27,13 +25,7 @@ class ClaudeEntry:
     """Its place in the tree, set by `place`."""
     contents: Sequence[Any] = ()
     """The content items of its message."""
-    unknown: list[tuple[int, str]] = field(default_factory=list)
-    """Its items of unknown types: index and type."""
-    malformed: list[tuple[int, Exception]] = field(default_factory=list)
-    """Its items that cannot be read: index and reason."""
     message_id: str | None = None
-    uuid: str | None = None
-    steps: list[ImportStep] = field(default_factory=list)
 
     def place(self) -> None:
         """Find the entry's conversation and its place in the tree."""
@@ -44,63 +36,19 @@ class ClaudeEntry:
         conversation = self.sessions.find_conversation(self.item, id, parent)
         is_root = above is None and "parentUuid" in self.item
         self.node = self.sessions.add_node(id, parent, conversation, is_root=is_root)
-        get_field(self.item, "timestamp", str)
-        self.conversation, self.uuid = conversation, uuid
+        self.conversation, self.id = conversation, uuid
+        self.key = f"{uuid}:entry" if uuid else id
+        self.time = get_field(self.item, "timestamp", str)
 
-    def add(self, steps: Iterable[ImportStep]) -> None:
+    def add(self, *steps: ImportStep) -> None:
         """Add steps of the entry's conversation."""
         self.steps += self.sessions.enter(self.conversation, steps)
 
-    def append(self, blocks: IndexedBlocks) -> None:
-        self.add(self.make_appends(blocks))
-
-    def make_appends(self, blocks: IndexedBlocks) -> Iterator[Append]:
-        """Yield blocks with their origin."""
-        origin = Origin(
-            format=FORMAT_NAME,
-            id=self.item.get("uuid"),
-            time=self.item.get("timestamp"),
-            line=self.line.number,
-        )
+    def append_items(self, blocks: IndexedBlocks) -> None:
+        origin = self.make_origin()
         for index, block in blocks.items():
             placed = block.model_copy(update={"origin": origin, "message_id": self.message_id})
-            yield Append(f"{self.node.id}:{index}", placed, self.node.id)
-
-    def skip(self, reason: str) -> None:
-        """Record that the entry is known and has no content."""
-        self.steps.append(SkippedEntry(self.kind, reason))
-
-    def keep(self) -> None:
-        """Keep a known entry unchanged; no model was sent it."""
-        key = f"{self.uuid}:entry" if self.uuid else self._name_part(None)[0]
-        line = self.line
-        self.add([RawEntry(key, self.kind, line.text, self.uuid, line.number)])
-
-    def add_unknown(self, kind: str, index: int | None = None) -> None:
-        """Record an entry of unknown type, or the item at an index."""
-        id = None if index is not None else self.uuid
-        self.add([RawEntry(*self._name_part(index, kind), id, self.line.number, is_unknown=True)])
-
-    def add_problem(self, reason: str, index: int | None = None) -> None:
-        """Record that nothing of the entry, or not the item at an index, can be read."""
-        key, _, raw = self._name_part(index)
-        self.add([SourceProblem(self.line.number, reason, key, raw)])
-
-    def add_remark(self, reason: str) -> None:
-        """Record that something is wrong with an entry that was read."""
-        self.steps.append(SourceProblem(self.line.number, reason))
-
-    def _name_part(self, index: int | None, kind: str = "") -> tuple[str, str, str]:
-        """Return the key, the kind and the text of the item at an index, or of the line.
-
-        The same line may occur more than once, each time with another key.
-        """
-        digest = self.line.digest
-        if index is not None:
-            return f"{digest}:{index}", kind, self.line.to_json(self.contents[index])
-        self.sessions.line_counts[digest] += 1
-        times = self.sessions.line_counts[digest]
-        return digest if times == 1 else f"{digest}:{times}", kind, self.line.text
+            self.add(Append(f"{self.node.id}:{index}", placed, self.node.id))
 
 
 @dataclass(slots=True)

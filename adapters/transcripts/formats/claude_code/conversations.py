@@ -5,7 +5,6 @@ parallel tool calls, whose entries are all in context, in file order. The user r
 later prompt leaves out earlier messages.
 """
 
-from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
@@ -189,8 +188,6 @@ class ConversationMap:
         self.nodes: dict[str, EntryNode] = {}
         self.current: ClaudeConversation | None = None
         """The conversation of the last step."""
-        self.line_counts: Counter[str] = Counter()
-        """How often each line without an id occurred."""
         self.titled_by: str | None = None
         self.project = find_text(first, "cwd")
         self.key: str = stem

@@ -5,6 +5,7 @@ from typing import Any
 
 from .....domain.blocks import BlockKind
 from .....domain.session_events import Usage
+from ..entry_steps import NOT_SENT
 from ..fields import JsonDict, get_field, read_usage, require_field
 from ..steps import ReportedCall, RequestParameters
 
@@ -36,9 +37,7 @@ SKIPPED_ENTRY_TYPES = {
     "api-request-blob": _AUDIT,
     "api-request-resumed": _AUDIT,
     "api-request-shape": _AUDIT,
-}
-
-KEPT_ENTRY_TYPES = frozenset(
+} | dict.fromkeys(
     (
         # Program state, which Claude Code restores.
         *("agent-color", "agent-name", "agent-setting", "agent_metadata", "ai-title"),
@@ -51,9 +50,10 @@ KEPT_ENTRY_TYPES = frozenset(
         *("system/memory_saved", "system/model_fallback", "system/permission_retry"),
         *("system/scheduled_task_fire", "system/stop_hook_summary", "system/thinking"),
         "system/turn_duration",
-    )
+    ),
+    NOT_SENT,
 )
-"""Types of entries that no model was sent, but that are needed to resume the session."""
+"""Types of entries without content of the session, each with the reason."""
 
 TITLE_FIELDS = {"ai-title": "aiTitle", "custom-title": "customTitle"}
 """Types of entries that title the session, and the title's field."""

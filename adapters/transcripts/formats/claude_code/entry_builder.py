@@ -69,7 +69,9 @@ class ClaudeEntryBuilder:
 
     def follow_entry(self, entry: JsonDict, own: Sequence[OwnBlock]) -> None:
         """Continue after one of Claude Code's own entries."""
-        if not own or not isinstance(id := entry.get("uuid"), str):
+        if not isinstance(id := entry.get("uuid"), str):
+            return
+        if not own and entry.get("parentUuid") != self.last:
             return
         for one in own:
             self.written[one.position] = id

@@ -1,7 +1,6 @@
 """Converts the lines of a Codex rollout to steps."""
 
-import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
@@ -15,7 +14,6 @@ from ..source import TranscriptSource
 from ..steps import (
     Append,
     ImportStep,
-    RawEntry,
     RequestParameters,
     Rewind,
     SessionStart,
@@ -35,12 +33,10 @@ from .compaction import (
 )
 from .entries import (
     FORMAT_NAME,
-    MCP_END_EVENT,
     NO_USAGE,
-    RAW_LINE_TYPES,
     REPEATED_USAGE,
     SHOWN,
-    TURN_END_EVENTS,
+    SKIPPED_LINE_TYPES,
     UsageTracker,
     find_spawned_agent,
     read_session_meta,
@@ -82,9 +78,6 @@ class CodexTranscriptReader(LineReader):
         self.prompt: str | None = None
         self.compaction: list[ImportStep] = []
         """The compaction whose remaining tokens the next token count has."""
-        self.open_calls: set[str] = set()
-        self.answers: dict[str, tuple[SourceLine, JsonDict]] = {}
-        """What MCP servers answered, before the outputs of their calls come."""
         self.is_copy = False
         """Whether the rollout began with a copy of its parent's; then the owner of a call is
         unknown.
@@ -95,20 +88,16 @@ class CodexTranscriptReader(LineReader):
     def read(self, line: SourceLine) -> Iterable[ImportStep]:
         self.line = line
         self.now = EntrySteps(FORMAT_NAME, line, line.number, line.value, _line_key(line))
-        if line.problem:
-            return self.now.refuse(line.problem)
         return read_entry(self.now, self._read_line)
 
-    def close(self, *, final: bool = False) -> Iterable[ImportStep]:
-        # Keep the compaction: the count may be the very next line.
-        raws = [_make_raw_entry(line) for line, _ in self.answers.values()]
-        return [*self.compaction, *raws] if final else [*self.compaction]
+    def close(self, *, final: bool = False) -> Iterable[ImportStep]:  # noqa: ARG002 - nothing waits
+        return [*self.compaction]  # it stays, since the count may be the very next line
 
     def _read_line(self, entry: EntrySteps) -> None:
         try:
             self._read()
         except UnknownCodexItemError as error:
-            entry.add_unknown(f"response_item/{error}", self.line.text)
+            entry.add_unknown(f"response_item/{error}")
 
     def _read_time(self) -> str | None:
         return get_field(self.line.value, "timestamp", str)
@@ -122,11 +111,11 @@ class CodexTranscriptReader(LineReader):
             self._read_bare_item(entry)
             return
         kind = require_field(entry, "type", str)
-        if kind in RAW_LINE_TYPES:
-            self.now.keep(kind)
+        if kind in SKIPPED_LINE_TYPES:
+            self.now.skip(kind)
             return
         if kind not in _LINE_TYPES:
-            self.now.add_unknown(kind, self.line.text)
+            self.now.add_unknown(kind)
             return
         payload = require_object(entry["payload"], "payload: ")
         match kind:
@@ -140,7 +129,7 @@ class CodexTranscriptReader(LineReader):
                 self._read_meta(payload)
             case "turn_context":
                 self.meter.model = get_field(payload, "model", str) or self.meter.model
-                self.now.keep(kind)
+                self.now.skip(kind)
             case "compacted":
                 self._begin_compaction(payload)
             case _:
@@ -151,10 +140,10 @@ class CodexTranscriptReader(LineReader):
         if "type" in entry:
             self._append_item(read_item(entry, self.line), entry)
         elif "record_type" in entry:
-            self.now.keep("state")
+            self.now.skip("state")
         elif read_session_meta(entry) is not None:
             self._set_system_prompt(get_field(entry, "instructions", str))
-            self.now.keep("session_meta")
+            self.now.skip("session_meta")
         else:
             raise MalformedError("type: expected text, but it is missing")
 
@@ -166,7 +155,7 @@ class CodexTranscriptReader(LineReader):
             self._set_system_prompt(text)
         else:
             self.is_copy = True
-        self.now.keep("session_meta")
+        self.now.skip("session_meta")
         if is_own and meta.get("history_base") is not None:
             reason = "history_base: what came before is in another rollout, and is not read"
             self.now.add_problem(reason)
@@ -181,10 +170,9 @@ class CodexTranscriptReader(LineReader):
         line, key, time = self.line, self.now.key, self._read_time()
         self._finish_compaction()
         if not read.blocks:
-            self.now.keep(str(payload.get("type")))
+            self.now.skip(str(payload.get("type")))
             return
         if summary := find_summary(read, payload):
-            self.now.keep("summary")
             if self.context:  # everything before it left the context
                 self.now.add(make_compaction_step(summary, key, time))
                 self.context.clear()
@@ -201,27 +189,16 @@ class CodexTranscriptReader(LineReader):
             served = read.is_server_tool and index == 0
             self.now.add(Append(f"{key}:{index}", placed, name, is_server_call=served))
         first = read.blocks[0]
-        if isinstance(first, (ToolCall, ToolResult)):
-            self._pair_call(first, payload)
+        if isinstance(first, (ToolCall, ToolResult)) and not self.is_copy:
+            self._link_agent(first.tool_call_id, payload)
         if first.kind in MODEL_KINDS:
             self.meter.first_answer_id = self.meter.first_answer_id or name
         elif item.role == PROMPT_ROLE:
             self.meter.first_answer_id = None  # no count came for earlier answers
 
-    def _pair_call(self, block: ToolCall | ToolResult, payload: JsonDict) -> None:
-        """Pair a call with the event that answers it, and with the session that it started."""
-        call = block.tool_call_id
-        if isinstance(block, ToolCall):
-            self.open_calls.add(call)
-        else:
-            self.open_calls.discard(call)
-            # Keep the event if the output has less.
-            answer = self.answers.pop(call, None)
-            if answer and not _contains_texts(payload, answer[1]):
-                self.now.add(_make_raw_entry(answer[0]))
+    def _link_agent(self, call: str, payload: JsonDict) -> None:
+        """Link a call with the session that it started, once its output names it."""
         match payload:
-            case _ if self.is_copy:
-                pass
             case {"type": "function_call", "name": "spawn_agent"}:
                 self.spawn_calls.add(call)
             case {"type": "function_call_output", "output": str(output)} if (
@@ -240,7 +217,6 @@ class CodexTranscriptReader(LineReader):
             payload, self.line, self.now.key, self.context, time=time, size=size
         )
         self.meter.first_answer_id = None
-        self.now.keep("compacted")
         self.compaction = steps
 
     def _finish_compaction(self, post_tokens: int | None = None) -> None:
@@ -255,18 +231,8 @@ class CodexTranscriptReader(LineReader):
             self._read_token_count(payload)
         elif kind == "thread_rolled_back":
             self._roll_back(payload)
-            self.now.keep(kind)
         elif kind == "thread_name_updated":
             self._read_title(payload)
-            self.now.keep(kind)
-        elif kind in TURN_END_EVENTS and payload.get("error"):
-            self.now.keep(kind)
-        elif kind == MCP_END_EVENT and (call := get_field(payload, "call_id", str)):
-            if call in self.open_calls:
-                self.answers[call] = (self.line, payload)
-                self.now.skip(f"event_msg/{kind}", SHOWN)
-            else:
-                self.now.keep(kind)
         else:
             self.meter.note_window(payload)
             self.now.skip(f"event_msg/{kind}", SHOWN)
@@ -307,37 +273,11 @@ class CodexTranscriptReader(LineReader):
         if count.is_new_call:
             id = get_field(payload, "response_id", str)
             self._report_call(id or f"token_usage_record:{self.line.number}", count.usage)
-        self.now.keep("token_usage_record")
+        self.now.skip("token_usage_record")
 
     def _report_call(self, id: str, usage: Usage) -> None:
         self._finish_compaction()
         self.now.add(self.meter.make_call(id, self.now.key, usage, self._read_time()))
-
-
-def _make_raw_entry(line: SourceLine) -> RawEntry:
-    return RawEntry(_line_key(line), MCP_END_EVENT, line.text, line=line.number)
-
-
-def _contains_texts(output: JsonDict, event: JsonDict) -> bool:
-    """Return whether an output holds each text of an MCP server's answer, directly or as JSON."""
-    said = "\n".join(_find_texts(output))
-    return all(
-        text in said or json.dumps(text, ensure_ascii=False)[1:-1] in said
-        for text in _find_texts(event.get("result"))
-    )
-
-
-def _find_texts(value: Any) -> Iterator[str]:
-    """Yield all texts in a value at any depth, except type names."""
-    left = [value]
-    while left:
-        match left.pop():
-            case str() as text:
-                yield text
-            case dict() as item:
-                left += [item[name] for name in item if name not in ("type", "mimeType")]
-            case list() as items:
-                left += items
 
 
 def _line_key(line: SourceLine) -> str:

@@ -17,7 +17,7 @@ CODEX_PROVIDER = "openai-responses"
 PASSTHROUGH_FIELD = "internal_chat_message_metadata_passthrough"
 """Codex's own metadata on an item, not part of the provider's data."""
 
-RAW_LINE_TYPES = frozenset(
+SKIPPED_LINE_TYPES = frozenset(
     {
         "inter_agent_communication_metadata",
         "realtime_item",
@@ -29,10 +29,6 @@ RAW_LINE_TYPES = frozenset(
 """Types of lines that no model was sent unchanged, but that Codex may need to resume."""
 
 SHOWN = "shown to the person; items say what the model was sent"
-TURN_END_EVENTS = frozenset({"task_complete", "turn_complete"})
-"""Events that end a turn; only they report its errors."""
-MCP_END_EVENT = "mcp_tool_call_end"
-"""The event with the answer of an MCP tool; usually an item repeats it."""
 
 NO_USAGE = "a token count without usage"
 REPEATED_USAGE = "usage that was reported before"

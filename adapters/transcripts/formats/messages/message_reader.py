@@ -26,7 +26,6 @@ from ..fields import JsonDict, MalformedError, require_field, require_object
 from ..json_lines import SourceLine
 from ..steps import (
     ImportStep,
-    RawEntry,
     ReportedCall,
     RequestParameters,
     SourceCompaction,
@@ -52,7 +51,6 @@ class UnknownPart:
 @dataclass(frozen=True, slots=True)
 class MalformedPart:
     reason: str
-    item: Any
 
 
 MessagePart = AnyBlock | ProviderCompaction | UnknownPart | MalformedPart
@@ -79,7 +77,7 @@ def read_content_parts(
             yield UnknownPart(f"content/{unknown}", item)
         except MalformedError as error:
             place = f"[{index}]" if isinstance(owner[field], list) else ""
-            yield MalformedPart(f"{field}{place}: {error}", item)
+            yield MalformedPart(f"{field}{place}: {error}")
 
 
 def make_text_block(item: JsonDict, kind: BlockKind) -> Block:
@@ -164,7 +162,7 @@ class MessageReader:
             try:
                 self._read(entry)
             except MalformedError as error:
-                self._report_problem(entry, str(error), entry.key, entry.key and entry.raw)
+                self._report_problem(entry, str(error))
             yield from entry.finish()
 
     def _read(self, entry: EntrySteps) -> None:
@@ -176,8 +174,12 @@ class MessageReader:
         if is_first and (prompt := find_system_prompt(message, pieces)):
             self.has_system_prompt = True
             entry.add(RequestParameters(f"{entry.key}:asked", system_prompt=prompt))
-            entry.keep("message")
             return
+        for piece in pieces:
+            if isinstance(piece, MalformedPart):
+                self._report_problem(entry, piece.reason)
+            elif isinstance(piece, UnknownPart):
+                entry.add_unknown(piece.type)
         self._read_blocks(entry, pieces, message)
         if entry.blocks:
             shared = self._message_id(entry.number, entry.blocks)
@@ -187,8 +189,8 @@ class MessageReader:
             self.has_messages = True
         else:
             self.first_answer_id = None
-        if not (self._report_unread(entry, raw, pieces) or entry.blocks):
-            entry.keep("message")
+            if not entry.steps:
+                entry.skip("message")
 
     def _read_blocks(self, entry: EntrySteps, pieces: list[MessagePart], message: JsonDict) -> None:
         """Add the blocks; compactions precede the other content of their message."""
@@ -235,30 +237,11 @@ class MessageReader:
         self.first_answer_id = self.first_answer_id or f"answer-{number}"
         return self.first_answer_id
 
-    def _report_unread(self, entry: EntrySteps, raw: str, pieces: list[MessagePart]) -> bool:
-        """Report what could not be read, and return whether there is any.
-
-        The first report holds the whole message, if no block does.
-        """
-        is_whole, has_any = not entry.blocks, False
-        for index, piece in enumerate(pieces):
-            if not isinstance(piece, MalformedPart | UnknownPart):
-                continue
-            text = raw if is_whole else self.line.to_json(piece.item)
-            if isinstance(piece, MalformedPart):
-                name = entry.key if is_whole else f"{entry.key}:{index}:refused"
-                self._report_problem(entry, piece.reason, name, text)
-            elif is_whole or entry.blocks:
-                name = entry.key if is_whole else f"{entry.key}:{index}:unknown"
-                unknown = RawEntry(name, piece.type, text, line=entry.number, is_unknown=True)
-                entry.add(unknown)
-            is_whole, has_any = False, True
-        return has_any
-
-    def _report_problem(self, entry: EntrySteps, reason: str, key: str, raw: str | None) -> None:
-        where = (self.line.number, f"message {entry.number}: {reason}")
-        where = where if self.is_on_a_line else (entry.number, reason)
-        entry.add(SourceProblem(*where, key or None, raw or None))
+    def _report_problem(self, entry: EntrySteps, reason: str) -> None:
+        if self.is_on_a_line:
+            entry.add(SourceProblem(self.line.number, f"message {entry.number}: {reason}"))
+        else:
+            entry.add_problem(reason)
 
 
 def find_system_prompt(message: JsonDict, pieces: list[MessagePart]) -> str | None:

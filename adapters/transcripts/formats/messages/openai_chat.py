@@ -68,7 +68,7 @@ def _read_assistant(message: JsonDict, line: SourceLine, number: int) -> Iterato
         try:
             yield _read_call(item, index, number, line)
         except MalformedError as error:
-            yield MalformedPart(f"tool_calls[{index}]: {error}", item)
+            yield MalformedPart(f"tool_calls[{index}]: {error}")
     if function := get_field(message, "function_call", dict):
         yield _make_call(_function_id(require_field(function, "name", str)), function, line)
 

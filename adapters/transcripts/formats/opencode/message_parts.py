@@ -11,9 +11,6 @@ from ..fields import JsonDict, get_field, require_field
 
 FORMAT_NAME = "opencode"
 
-PART_PREFIX = "part/"
-"""The type prefix of a note that holds a part."""
-
 ANTHROPIC = "anthropic"
 RESPONSES = "openai-responses"
 
@@ -28,6 +25,7 @@ class OpencodeMessage:
     summary: list[str] | None = None
     """The texts of a message that is the summary of a compaction."""
     part_ids: list[str] = field(default_factory=list)
+    """Its parts with blocks."""
 
     @property
     def message_id(self) -> str:

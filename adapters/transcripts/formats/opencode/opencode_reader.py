@@ -10,7 +10,6 @@ from ..fields import (
     JsonDict,
     MalformedError,
     as_number,
-    drop_fields,
     find_text,
     get_field,
     require_field,
@@ -30,7 +29,6 @@ from ..steps import (
 from ..summary_mark import find_marked_summary
 from .message_parts import (
     FORMAT_NAME,
-    PART_PREFIX,
     OpencodeMessage,
     make_file_block,
     make_tool_call,
@@ -40,10 +38,10 @@ from .message_parts import (
     read_thought_native,
 )
 
-_KEPT_PART_TYPES = {
+_KNOWN_PART_TYPES = {
     *("agent", "patch", "reasoning", "retry", "snapshot", "step-start", "subtask"),
 }
-"""Types of parts that no model is sent unchanged, but that opencode needs to resume."""
+"""Types of parts that no model is sent, or not from this message."""
 
 
 def is_export(value: Any) -> bool:
@@ -114,8 +112,7 @@ class _ExportReader:
         message.id = get_field(info, "id", str, "info.") or message.id
         role = require_field(info, "role", str, "info.")
         if role not in ("user", "assistant"):
-            raw = self.line.to_json(drop_fields(item, "parts"))
-            entry.add_unknown(f"message/{role}", raw, message.id)
+            entry.add_unknown(f"message/{role}")
             return
         message.role = role
         if role == "assistant" and info.get("summary") is True:
@@ -128,13 +125,11 @@ class _ExportReader:
         if id in self.seen:
             id = f"{id}#{message.index}-{place}"
         self.seen.add(id)
-        message.part_ids.append(id)
         entry.id, entry.time = id, read_part_time(item)
         entry.key = f"{id}:{digest_text(entry.raw)}"
         is_answer = message.role == "assistant"
-        name = f"{PART_PREFIX}{kind}"
         if message.role is None:
-            entry.add_unknown(name, entry.raw, id)
+            entry.add_unknown(f"part/{kind}")
             return
         match kind:
             case "text":
@@ -144,38 +139,35 @@ class _ExportReader:
                 native = read_thought_native(item, text)
                 if text or native:
                     self._append_text(entry, message, Block.thinking(text, native=native))
-                else:
-                    entry.keep(name)
             case "file":
                 if block := make_file_block(item):
                     self._append_block(entry, "0", block)
-                else:
-                    entry.keep(name)
             case "tool" if is_answer:
                 self._read_tool(entry, message)
             case "step-finish":
-                entry.keep(name)
                 entry.add(_make_call(message, item, id))
                 message.step += 1
             case "compaction":
-                entry.keep(name)
                 self.compactions[message.id] = item
-            case _ if kind in _KEPT_PART_TYPES:
-                entry.keep(name)
-            case _:
-                entry.add_unknown(name, entry.raw, id)
+            case _ if kind not in _KNOWN_PART_TYPES:
+                entry.add_unknown(f"part/{kind}")
+        if entry.has_appended:
+            message.part_ids.append(id)
+        elif not entry.steps:
+            entry.skip(f"part/{kind}")
 
     def _read_text(self, entry: EntrySteps, message: OpencodeMessage) -> None:
         item = entry.value
         text = require_field(item, "text", str)
         if message.summary is not None:
             message.summary.append(text)
-        if message.summary is not None or not text or item.get("ignored") is True:
-            entry.keep(f"{PART_PREFIX}text")
+            entry.mark_compaction("part/text")
+        elif not text or item.get("ignored") is True:
+            pass
         elif message.role == "assistant":
             self._append_text(entry, message, Block.assistant(text))
         elif (found := find_marked_summary(item, text)) and self.has_said:
-            entry.keep(f"{PART_PREFIX}text")
+            entry.mark_compaction("part/text")
             name, kept = f"{entry.id}:compacted", self._kept_ids()
             entry.add(SourceCompaction(name, Trigger.MANUAL, found.text, kept))
         elif found:
@@ -188,8 +180,7 @@ class _ExportReader:
         item = entry.value
         status = require_field(require_field(item, "state", dict), "status", str, "state.")
         if status == "pending":
-            entry.keep(f"{PART_PREFIX}tool")  # the model still writes the call
-            return
+            return  # the model still writes the call
         if status not in ("running", "completed", "error"):
             raise MalformedError(f"state.status: {status!r} is not known")
         call = require_field(item, "callID", str) or str(entry.id)

@@ -27,7 +27,7 @@ class EventReader:
         self.requested_trigger = Trigger.MANUAL if by_person else Trigger.OVERFLOW
 
     def append(self, entry: EntrySteps, kind: str, message_id: str | None = None) -> None:
-        """Append the blocks of an event, which comes into view; keep it raw if it has none."""
+        """Append the blocks of an event, which comes into view; skip it if it has none."""
         if entry.append(kind, message_id):
             self.shown[entry.id or entry.key] = None
 
@@ -44,7 +44,7 @@ class EventReader:
             entry.add(self._make_compaction(entry, summary or _FORGOTTEN_TEXT))
         else:
             entry.add_summary(summary or "")
-        entry.append(kind)
+            entry.append(kind)
 
     def _make_compaction(self, entry: EntrySteps, summary: str) -> SourceCompaction:
         """Return a compaction; without a request, it was automatic."""

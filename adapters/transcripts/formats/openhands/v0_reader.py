@@ -51,7 +51,7 @@ class _V0EventReader(EventReader):
         self.metrics = RunningMetrics()
 
     def read(self, entry: EntrySteps) -> None:
-        entry.key = entry.refused_key = f"{entry.number}:{digest_text(entry.raw)}"
+        entry.key = f"{entry.number}:{digest_text(entry.raw)}"
         event = require_object(entry.value)
         id, entry.time = event.get("id"), get_field(event, "timestamp", str)
         entry.id = str(id) if type(id) is int else entry.key
@@ -69,7 +69,6 @@ class _V0EventReader(EventReader):
                 tools = get_field(args, "tools", list, "args.")
                 prompt = require_field(args, "content", str, "args.")
                 entry.add(RequestParameters(f"{entry.key}:asked", prompt, tools))
-                entry.keep(kind)
             case "condensation":
                 args = require_field(event, "args", dict)
                 summary = get_field(args, "summary", str, "args.")
@@ -88,7 +87,7 @@ class _V0EventReader(EventReader):
             case _:
                 if action == "condensation_request":
                     self.request_condensation(event)
-                entry.keep(kind, is_unknown=action not in _STATE_ACTIONS)
+                entry.skip_known(kind, action, _STATE_ACTIONS)
 
     def _read_call(self, entry: EntrySteps, event: JsonDict, kind: str) -> None:
         asked = v0_content.find_action_call(event, entry.id or entry.key)
@@ -115,7 +114,7 @@ class _V0EventReader(EventReader):
             text = require_field(event, "content", str)
             entry.add_text(BlockKind.DEVELOPER, text, name=observation)
         elif observation not in _RAW_OBSERVATIONS:
-            entry.keep(kind, is_unknown=True)
+            entry.add_unknown(kind)
             return
         entry.answers = 1
         self.append(entry, kind)

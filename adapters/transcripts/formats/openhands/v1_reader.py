@@ -13,7 +13,7 @@ from ..content import (
     read_content,
     read_image_addresses,
 )
-from ..entry_steps import EntrySteps, make_line_problem, read_entry
+from ..entry_steps import NOT_SENT, EntrySteps, read_entry
 from ..fields import (
     JsonDict,
     MalformedError,
@@ -28,10 +28,10 @@ from ..source import TranscriptSource
 from ..steps import (
     EntryEnd,
     ImportStep,
-    RawEntry,
     ReportedCall,
     RequestParameters,
     SessionStart,
+    SkippedEntry,
     SourceProblem,
 )
 from .conversation import EventReader, read_response_usage
@@ -40,7 +40,7 @@ FORMAT_NAME = "openhands-v1"
 _STATE_FILE_NAMES = ("base_state.json", "meta.json")
 _EVENT_NAME = re.compile(r"event-(\d{5,18})-([0-9a-fA-F-]{8,})\.json")
 """The file name of an event: its number, and its id."""
-_RAW_EVENT_TYPES = frozenset(
+_STATE_EVENT_TYPES = frozenset(
     {
         *("ACPToolCallEvent", "AskUserEvent", "ConversationErrorEvent"),
         *("ConversationIterationLimitEvent", "ConversationStateUpdateEvent"),
@@ -108,10 +108,10 @@ class _ConversationReader(EventReader):
             yield RequestParameters(f"settings:{self.model}", settings={"model": self.model})
         for name, line in self.states.items():
             if line.problem:
-                yield from self._refuse(line, f"{name}: {line.problem}", 0)
+                yield SourceProblem(0, f"{name}: {line.problem}")
             else:
-                yield RawEntry(f"{name}:{line.digest}", name, line.text)
-                yield EntryEnd(self.end)
+                yield SkippedEntry(name, NOT_SENT)
+            yield EntryEnd(self.end)
         found = [
             (_EVENT_NAME.fullmatch(it), it) for it in _list_event_files(self.source, self.within)
         ]
@@ -138,20 +138,12 @@ class _ConversationReader(EventReader):
             problem = f"{name}: cannot be read: {error}"
         return SourceLine(number, self.end, problem=problem)
 
-    def _refuse(self, line: SourceLine, reason: str, number: int) -> Iterator[ImportStep]:
-        yield replace(make_line_problem(line, reason), line=number)
-        yield EntryEnd(self.end)
-
     def _read_event_file(self, number: int, line: SourceLine) -> Iterator[ImportStep]:
         before, self.number = self.number, max(self.number, number)
-        if line.problem:
-            yield from self._refuse(line, line.problem, number)
-            return
-        if number > before + 1:
+        if number > before + 1 and not line.problem:
             missing = f"event {before + 1}" + (f" to {number - 1}" if number > before + 2 else "")
             yield SourceProblem(number, f"{missing}: not there")
         entry = EntrySteps(FORMAT_NAME, replace(line, end=self.end), number, line.value)
-        entry.refused_key = f"{number}:{line.digest}"
         yield from read_entry(entry, self._read_event, number == before)
 
     def _read_event(self, entry: EntrySteps, is_repeated: bool) -> None:
@@ -166,7 +158,6 @@ class _ConversationReader(EventReader):
         match kind:
             case "SystemPromptEvent":
                 entry.add(self._read_system(entry, event))
-                entry.keep(kind)
             case "Condensation":
                 ids = get_field(event, "forgotten_event_ids", list) or []
                 forgotten = [id for id in ids if isinstance(id, str)]
@@ -183,7 +174,7 @@ class _ConversationReader(EventReader):
             case _:
                 if kind == "CondensationRequest":
                     self.request_condensation(event)
-                entry.keep(kind, is_unknown=kind not in _RAW_EVENT_TYPES)
+                entry.skip_known(kind, kind, _STATE_EVENT_TYPES)
         self.ids.add(id)
 
     def _read_system(self, entry: EntrySteps, event: JsonDict) -> RequestParameters:

@@ -41,7 +41,7 @@ class BranchNode:
     message_hash: int | None = None
     """A hash of the entry's message; None if it is not a message."""
     stored_node: "BranchNode | None" = None
-    """The nearest node, from this one up, that became something in the store."""
+    """The nearest node, from this one up, that has a place in the store."""
     message_node: "BranchNode | None" = None
     """The nearest node, from this one up, that is a message."""
 

@@ -18,8 +18,8 @@ from ..fields import (
 )
 from ..json_lines import SourceLine
 
-RAW_ENTRY_TYPES = {
-    *("active_tools_change", "archive", "credential_pin", "label", "leaf", "mode_change"),
+STATE_ENTRY_TYPES = {
+    *("active_tools_change", "archive", "credential_pin", "custom", "label", "leaf", "mode_change"),
     *("model_change", "model_usage", "reset_boundary", "service_tier_change", "session_init"),
     *("thinking_level_change", "ttsr_injection"),
 }
@@ -151,7 +151,7 @@ class EntryContent:
         """The object with the content: the entry itself, or the message in it."""
         self.within = "message." if is_message else ""
         self.blocks: list[AnyBlock] = []
-        self.problems: list[tuple[str, Any]] = []
+        self.problems: list[str] = []
 
     def read(self, role: str, user_kind: BlockKind, line: SourceLine, source_id: str) -> None:
         """Read a message of a known role; `user_kind` is the kind of a user's texts."""
@@ -193,7 +193,7 @@ class EntryContent:
             try:
                 found.append(read(item, index))
             except MalformedError as error:
-                self.problems.append((f"{self.within}content[{index}]: {error}", item))
+                self.problems.append(f"{self.within}content[{index}]: {error}")
         return found
 
     def _read_result(self) -> ToolResult:

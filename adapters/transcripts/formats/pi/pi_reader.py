@@ -11,7 +11,6 @@ from ..json_lines import SourceLine
 from ..source import TranscriptSource
 from ..steps import (
     ImportStep,
-    RawEntry,
     ReportedCall,
     RequestParameters,
     Rewind,
@@ -20,7 +19,7 @@ from ..steps import (
 from .branch_tree import BranchNode, BranchTree, SessionBranch, read_compaction_entry
 from .entries import (
     PI_TITLE_FIELDS,
-    RAW_ENTRY_TYPES,
+    STATE_ENTRY_TYPES,
     EntryContent,
     digest_message,
     is_valid_id,
@@ -51,10 +50,9 @@ class PiTranscriptReader(LineReader):
         self.current: SessionBranch | None = None
 
     def read(self, line: SourceLine) -> Iterable[ImportStep]:
-        entry = EntrySteps(self.name, line, line.number, line.value, refused_key=line.digest)
+        entry = EntrySteps(self.name, line, line.number, line.value)
         if line.problem:
             self._enter_branch(entry, self.current or self.tree.home)
-            return entry.refuse(line.problem)
         return read_entry(entry, self._read)
 
     def _read(self, entry: EntrySteps) -> None:
@@ -72,7 +70,7 @@ class PiTranscriptReader(LineReader):
             # The line before the header, which is rewritten when the title changes.
             self._set_title(entry, get_field(item, "title", str))
             self._enter_branch(entry, self.tree.home)
-            entry.add(RawEntry("title", "title", line.text, line=line.number))
+            entry.skip("title")
             return
         self.places.append(None)
         if not isinstance(item, dict):
@@ -80,7 +78,7 @@ class PiTranscriptReader(LineReader):
         kind = require_field(item, "type", str)
         if kind == "session":
             self._enter_branch(entry, self.tree.home)
-            entry.add(RawEntry(f"header:{line.digest}", kind, line.text, line=line.number))
+            entry.skip(kind)
             return
         digest = hash(line.raw)
         id = self._entry_id(item, line)
@@ -111,16 +109,14 @@ class PiTranscriptReader(LineReader):
                 self._read_message(entry, node, kind, _ENTRY_ROLES[kind], item)
             case "compaction":
                 found = read_compaction_entry(item, node, self.tree, self.places)
-                _keep(entry, node, kind)
+                node.stored_node = node
+                entry.mark_compaction(kind, f"{node.id}:aside", node.id)
                 entry.add(found)
-            case "custom":
-                of = get_field(item, "customType", str)
-                _keep(entry, node, f"custom/{of}" if of else kind)
-            case _ if kind in RAW_ENTRY_TYPES or kind in PI_TITLE_FIELDS:
+            case _ if kind in STATE_ENTRY_TYPES or kind in PI_TITLE_FIELDS:
                 _read_effects(entry, kind, item)
-                _keep(entry, node, kind)
+                entry.skip(kind)
             case _:
-                _keep(entry, node, kind, is_unknown=True)
+                entry.add_unknown(kind)
 
     def _read_message(
         self, entry: EntrySteps, node: BranchNode, kind: str, role: str, message: JsonDict
@@ -131,20 +127,24 @@ class PiTranscriptReader(LineReader):
                 user_kind = BlockKind.DEVELOPER
             node.branch.has_content = True
         is_inner = message is not entry.value
-        if role not in _ROLES or (is_inner and message.get("excludeFromContext") is True):
-            _keep(entry, node, kind, is_unknown=role not in _ROLES)
+        if role not in _ROLES:
+            entry.add_unknown(kind)
+            return
+        if is_inner and message.get("excludeFromContext") is True:
+            entry.skip(kind)
             return
         content = EntryContent(entry.value, is_message=is_inner)
         content.read(role, user_kind, entry.line, node.id)
-        _report_problems(entry, content)
+        for problem in content.problems:
+            entry.add_problem(problem)
         if content.blocks:
             node.stored_node = node.message_node = node
             node.message_hash = digest_message({**message, "role": role})
             entry.blocks = content.blocks
             several = len(content.blocks) > 1 or kind == "message/assistant"
             entry.append(kind, node.id if several else None)
-        elif not content.problems:
-            _keep(entry, node, kind)
+        else:
+            entry.skip(kind)
         if role == "assistant":
             try:
                 time = get_field(entry.value, "timestamp", str)
@@ -184,23 +184,6 @@ class PiTranscriptReader(LineReader):
         if self.current is not branch:
             self.current = branch
             entry.add(branch.begin)
-
-
-def _keep(entry: EntrySteps, node: BranchNode, kind: str, *, is_unknown: bool = False) -> None:
-    """Keep an entry raw, by the id of its node."""
-    node.stored_node = node
-    key = f"{node.id}:aside"
-    entry.add(RawEntry(key, kind, entry.raw, node.id, entry.number, is_unknown))
-
-
-def _report_problems(entry: EntrySteps, content: EntryContent) -> None:
-    """Report what could not be read; the first report holds the whole entry, if no block does."""
-    line = entry.line
-    for number, (problem, item) in enumerate(content.problems):
-        if number == 0 and not content.blocks:
-            entry.add_problem(problem, line.text, line.digest)
-        else:
-            entry.add_problem(problem, line.to_json(item), f"{line.digest}:refused:{number}")
 
 
 def _read_effects(entry: EntrySteps, kind: str, item: JsonDict) -> None:

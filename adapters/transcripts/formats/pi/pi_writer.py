@@ -80,6 +80,10 @@ class _WrittenBranch:
     calls: dict[str, str] = field(default_factory=dict)
     """The names of open calls, by id."""
 
+    @property
+    def is_unwritten_fork(self) -> bool:
+        return self.newest is None and self.outgoing.fork is not None
+
 
 class _ContinuedSession:
     """A session in its own format: its source, followed by what each branch got since."""
@@ -146,6 +150,11 @@ class _ContinuedSession:
                 branch.written_entries.append(entry)
             if named and not all(block.is_retracted for block in blocks):
                 branch.newest = named
+        elif named:
+            # An entry without blocks continues the branch whose newest entry it follows.
+            for branch in self.branches.values():
+                if branch.newest == item.get("parentId") and not branch.is_unwritten_fork:
+                    branch.newest = named
         if named:
             self.ids.add(named)
         return line
