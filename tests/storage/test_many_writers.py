@@ -4,6 +4,7 @@ import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Barrier, Thread
 from threading import Event as Signal
 from uuid import uuid4
 
@@ -16,6 +17,7 @@ from sqlite_behind import sqlite_recorder
 
 import cutbank
 from cutbank import Block, ConflictError, SessionStore, StoredSession, ToolCall, ToolResult
+from cutbank.adapters.storage.sqlite.sqlite_datastore import MAX_IDLE
 from cutbank.domain.blocks import AnyBlock
 
 
@@ -59,16 +61,35 @@ def often_interrupted() -> Iterator[None]:
     sys.setswitchinterval(interval)
 
 
-def test_a_thread_takes_its_connection_along_when_it_ends(session: StoredSession) -> None:
+def test_a_thread_leaves_its_connection_to_the_next(session: StoredSession) -> None:
     session.append(Block.user("words"))
-    readers = sqlite_recorder(store_of(session)).datastore._readers
-    before = len(readers)
+    datastore = sqlite_recorder(store_of(session)).datastore
+    seen = set()
 
     for _ in range(30):
         with ThreadPoolExecutor(1) as thread:
             assert thread.submit(texts, session).result() == ["words"]
+            seen.add(thread.submit(lambda: datastore.reader).result())
 
-    assert len(readers) == before
+    assert len(seen) == 1
+
+
+def test_many_threads_that_end_leave_a_few_connections(session: StoredSession) -> None:
+    datastore = sqlite_recorder(store_of(session)).datastore
+    all_read = Barrier(3 * MAX_IDLE)
+
+    def read() -> None:
+        datastore.read("SELECT 1")
+        all_read.wait(30)
+
+    threads = [Thread(target=read) for _ in range(3 * MAX_IDLE)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert len(datastore._idle) == MAX_IDLE
+    assert len(datastore._readers) == 1
 
 
 @pytest.fixture(scope="module")

@@ -4,6 +4,7 @@ import atexit
 import os
 import sqlite3
 import threading
+from collections import deque
 from collections.abc import Callable, Container, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
@@ -40,6 +41,9 @@ MAX_WAL_BYTES = 16_000_000
 LOCK_TIMEOUT_SECONDS = 30.0
 """How long to wait for another process's transaction."""
 
+MAX_IDLE = 8
+"""How many connections of ended threads are kept for others."""
+
 CHECK_INTERVAL_S = 1.0
 """How often to check whether the file was moved away."""
 
@@ -68,6 +72,8 @@ class SQLiteLogDatastore:
         self._process = os.getpid()
         self._looks_again = 0.0
         self._readers: WeakSet[_Reader] = WeakSet()
+        self._idle: deque[sqlite3.Connection] = deque()
+        """The connections of threads that have ended, for those that begin."""
         self._listing = threading.Lock()
         self._local = _ThreadState()
         self._is_closed = False
@@ -143,7 +149,7 @@ class SQLiteLogDatastore:
             return self._local.reader
         except AttributeError:
             self._refuse_closed()
-            reader = _Reader(self._connect())
+            reader = _Reader(self._take_idle() or self._connect(), self._idle)
         with self._listing:
             if self._is_closed:
                 reader.connection.close()  # or the error's traceback would keep it open
@@ -151,6 +157,12 @@ class SQLiteLogDatastore:
             self._readers.add(reader)
         self._local.reader = reader
         return reader
+
+    def _take_idle(self) -> sqlite3.Connection | None:
+        try:
+            return self._idle.pop()
+        except IndexError:
+            return None
 
     def __getattr__(self, name: str) -> Any:
         """Open the writer on first use; from then on it is an ordinary attribute."""
@@ -262,7 +274,9 @@ class SQLiteLogDatastore:
             else:
                 _left_open.append(self.writer)  # closing it would undo the parent's work
             del self.writer
-        self._readers, self._local = WeakSet(), _ThreadState()
+        while connection := self._take_idle():
+            connection.close()
+        self._readers, self._local, self._idle = WeakSet(), _ThreadState(), deque()
         self._process = os.getpid()
 
     def enter_wal_mode(self) -> None:
@@ -284,7 +298,9 @@ class SQLiteLogDatastore:
             # a forked child those threads do not exist, and would be waited for without end.
             for reader in readers if self._process == os.getpid() else ():
                 waiting.enter_context(reader.lock)
-            connections = [reader.connection for reader in readers if not reader.is_closed]
+            connections = [reader.connection for reader in readers if not reader.has_ended]
+            while idle := self._take_idle():
+                connections.append(idle)
             if has_written:
                 connections.append(self.writer)
             self._close_connections(connections, is_moved=is_moved)
@@ -351,19 +367,23 @@ class _ThreadState(threading.local):
 
 
 class _Reader:
-    """One thread's connection, which is closed when the thread ends."""
+    """One thread's connection, which goes to another thread when this one ends."""
 
-    def __init__(self, connection: sqlite3.Connection) -> None:
+    def __init__(self, connection: sqlite3.Connection, idle: deque[sqlite3.Connection]) -> None:
         self.connection = connection
         self.lock = threading.RLock()
-        self.is_closed = False
+        self.has_ended = False
+        self._idle = idle
 
     def __del__(self) -> None:
         # While this runs, a thread that closes the datastore can still find the reader; it then
         # holds the lock and closes the connection itself.
         if self.lock.acquire(blocking=False):
-            self.is_closed = True
-            self.connection.close()
+            self.has_ended = True
+            if len(self._idle) < MAX_IDLE:
+                self._idle.append(self.connection)
+            else:
+                self.connection.close()
             self.lock.release()
 
 
