@@ -6,11 +6,13 @@ from contextlib import contextmanager
 from datetime import datetime
 from functools import lru_cache
 from pathlib import Path
+from time import monotonic, sleep
 from typing import Any, cast
 
 from eventsourcing.persistence import IntegrityError, OperationalError
 from psycopg import Connection
 
+from ....domain.errors import StorageError
 from ..event_log.addresses import PostgresAddress
 from ..event_log.log_tables import (
     BODIES,
@@ -27,7 +29,12 @@ from ..event_log.log_tables import (
 from ..event_log.recorder import Recorder
 from ..sqlite.sqlite_datastore import SQLiteLogDatastore as File
 from .log_tail import LogTail
-from .postgres_datastore import ConnectionLostError, PostgresLogDatastore, mark_parameters
+from .postgres_datastore import (
+    RECONNECT_PAUSE,
+    ConnectionLostError,
+    PostgresLogDatastore,
+    mark_parameters,
+)
 from .postgres_schema import POSTGRES_TYPES
 
 MAX_ATTEMPTS = 10
@@ -40,6 +47,15 @@ SELECT_OWN = (
     " FROM stored_events WHERE originator_id = ? AND originator_version = ?"
 )
 SNAPSHOT_QUERY = "SELECT pg_current_snapshot()::text"
+NEWEST_TRANSACTION_QUERY = "SELECT pg_snapshot_xmax(pg_current_snapshot())::text"
+OLDER_READERS_QUERY = (
+    "SELECT pid FROM pg_stat_activity WHERE datname = current_database()"
+    " AND backend_type = 'client backend' AND pid <> pg_backend_pid()"
+    " AND age(backend_xmin) > age(%s::xid8::xid) LIMIT 1"
+)
+"""A user sees the transactions of others only as a member of `pg_read_all_stats`."""
+READER_SECONDS = 30.0
+"""How long an erasure waits for transactions that began before it."""
 
 RowValues = tuple[Any, ...]
 MAX_VALUES_ROWS = 4
@@ -148,7 +164,24 @@ class PostgresRecorder(Recorder):
     def purge(self, *, rewrite: bool) -> None:
         statement = f"VACUUM {'(FULL) ' if rewrite else ''}{', '.join(_ERASED_TABLES)}"
         with self.datastore.get_connection() as connection:
+            if rewrite:
+                self._wait_for_readers(connection)
             connection.execute(statement.encode())
+
+    def _wait_for_readers(self, connection: Connection[Any]) -> None:
+        """Wait for transactions that still see what was erased, as no vacuum removes it from them.
+
+        Raises StorageError if one goes on.
+        """
+        deadline = monotonic() + READER_SECONDS
+        (newest,) = connection.execute(NEWEST_TRANSACTION_QUERY).fetchone() or (None,)
+        while found := connection.execute(OLDER_READERS_QUERY, (newest,)).fetchone():
+            if monotonic() > deadline:
+                raise StorageError(
+                    f"{self.datastore.address.name} is being read (by process {found[0]}), so what"
+                    " was erased is still in its tables: end that program, and open it again"
+                )
+            sleep(RECONNECT_PAUSE)
 
     def _find_own_ids(self, events: Sequence[RowValues]) -> list[int]:
         """Return the ids of these events if exactly these are stored; else an empty list."""

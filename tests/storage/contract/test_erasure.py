@@ -25,6 +25,7 @@ from cutbank import (
     verify,
 )
 from cutbank.adapters.interfaces.commands.demo import write_sample
+from cutbank.adapters.storage.postgres import postgres_recorder
 from cutbank.domain.policies.reserve_headroom import ReserveHeadroom
 
 LARGE = "planted-body " * 2_000
@@ -458,3 +459,23 @@ def test_a_fork_that_left_before_an_erased_session_began_goes_on(
     with cutbank.open(database) as again:
         assert again.session("f", create=False).view() == view
     assert verify(store).violations == []
+
+
+@pytest.mark.parametrize("engine", ["postgres"])
+def test_an_erasure_waits_for_a_server_s_older_transactions(
+    store: SessionStore, database: str, engine: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fill(store.session("x"))
+    monkeypatch.setattr(postgres_recorder, "READER_SECONDS", 0.0)
+
+    with connected_to(database) as reader, reader.transaction():
+        reader.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+        reader.execute("SELECT pg_current_snapshot()")  # which locks no table
+        with pytest.raises(StorageError, match=r"is being read .* end that program, and open it"):
+            store.erase("x")
+    store.close()
+
+    monkeypatch.undo()
+    with cutbank.open(database) as again:
+        assert find_word(again, database, engine) == []
+        assert verify(again).is_ok
