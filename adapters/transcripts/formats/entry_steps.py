@@ -89,7 +89,10 @@ class EntrySteps:
         self.add(Append(f"{self.key}:summary", block, self.id))
 
     def mark_compaction(self, kind: str, key: str = "", source_id: str | None = None) -> None:
-        """Append a note of this kind, so that a rewind or a branch can leave out a compaction."""
+        """Append a note of this kind, which gives a compaction a place of its own in the log.
+
+        So a rewind or a branch can leave it out, and no two are at the same place.
+        """
         note = Block.note(kind, name=kind, origin=self.make_origin())
         self.add(Append(key or self.key, note, source_id or self.id))
 

@@ -119,3 +119,23 @@ def test_an_array_that_grew_adds_what_is_new_and_goes_out_with_a_new_system_prom
 
     assert taken_in(store, tmp_path / "out.json")[0].view().system_prompt == "new"
     assert b"old" not in (tmp_path / "out.json").read_bytes()
+
+
+def test_each_of_two_compactions_in_a_row_goes_out_again(
+    store: SessionStore, tmp_path: Path
+) -> None:
+    said = [user("go"), assistant("gone")]
+    said += [
+        assistant([{"type": "compaction", "content": summary}])
+        for summary in ("the first summary", "the second summary")
+    ]
+    path = tmp_path / "a.json"
+    path.write_text(json.dumps(said))
+    report = import_file(store, path)
+    session = store.session(report.sessions[0], create=False)
+
+    export(session, "opencode", tmp_path / "b.json")
+
+    assert (report.format, report.compactions) == ("anthropic", 2)
+    assert "the first summary" in (tmp_path / "b.json").read_text()
+    assert "the second summary" in (tmp_path / "b.json").read_text()

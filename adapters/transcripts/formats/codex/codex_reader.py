@@ -174,6 +174,7 @@ class CodexTranscriptReader(LineReader):
             return
         if summary := find_summary(read, payload):
             if self.context:  # everything before it left the context
+                self.now.mark_compaction("summary")
                 self.now.add(make_compaction_step(summary, key, time))
                 self.context.clear()
             else:
@@ -217,6 +218,7 @@ class CodexTranscriptReader(LineReader):
             payload, self.line, self.now.key, self.context, time=time, size=size
         )
         self.meter.first_answer_id = None
+        self.now.mark_compaction("compacted")
         self.compaction = steps
 
     def _finish_compaction(self, post_tokens: int | None = None) -> None:

@@ -189,7 +189,9 @@ class MessageReader:
             self.has_messages = True
         else:
             self.first_answer_id = None
-            if not entry.steps:
+            if any(isinstance(step, SourceCompaction) for step in entry.steps):
+                entry.mark_compaction("message")
+            elif not entry.steps:
                 entry.skip("message")
 
     def _read_blocks(self, entry: EntrySteps, pieces: list[MessagePart], message: JsonDict) -> None:

@@ -42,6 +42,7 @@ class EventReader:
             self.shown.pop(id, None)
         if before and (summary or len(self.shown) < before):
             entry.add(self._make_compaction(entry, summary or _FORGOTTEN_TEXT))
+            entry.mark_compaction(kind)
         else:
             entry.add_summary(summary or "")
             entry.append(kind)
