@@ -23,12 +23,12 @@ from .summarizer import ALWAYS_SMALL_TOKENS, Draft, Material
 
 _SECTION_SHARES: Mapping[SummarySection, float] = {
     SummarySection.GOAL: 0.13,
-    SummarySection.CONSTRAINTS: 0.12,
-    SummarySection.DONE: 0.04,
-    SummarySection.IN_PROGRESS: 0.03,
-    SummarySection.BLOCKED: 0.04,
-    SummarySection.NEXT: 0.04,
-    SummarySection.CONTEXT: 0.03,
+    SummarySection.CONSTRAINTS: 0.15,
+    SummarySection.DONE: 0.03,
+    SummarySection.IN_PROGRESS: 0.02,
+    SummarySection.BLOCKED: 0.03,
+    SummarySection.NEXT: 0.02,
+    SummarySection.CONTEXT: 0.02,
     SummarySection.DECISIONS: 0.0,
     SummarySection.TURN: 0.0,
 }
@@ -78,7 +78,8 @@ def _write_short(lines: Sequence[SummaryLine], room: int) -> Draft:
     for line in sorted(own, key=lambda line: ranks.get(line.section, 2)):
         written = line.write_within(room - len("- ") if not taken else _GLANCE_CHARS)
         cost = len(written) + len("- ") + (len("\n") if taken else 0)
-        if cost <= room:
+        is_said = line.is_quote and any(line.text in earlier for _, earlier in taken)
+        if cost <= room and not is_said:
             taken.append((line, written))
             room -= cost
     taken.sort(key=lambda taken: taken[0].newest)

@@ -163,26 +163,26 @@ def is_resolved(line: SummaryLine, actions: Iterable[Action]) -> bool:
 
 
 def iter_progress(actions: Sequence[Action]) -> Iterator[SummaryLine]:
-    """Yield what calls did, once however often, and their failures without a later success."""
+    """Yield edits, calls with their results, and the failures without a later success.
+
+    What was done several times is one line; a call whose result says nothing short is none.
+    """
     newest = max((action.position for action in actions), default=1)
     done: dict[str, list[Action]] = {}
     over: dict[str, int] = {}
     for action in actions:
         if not action.is_failure:
             over |= dict.fromkeys(action.targets, action.position)
-            if action.kind is not ActionKind.LOOK:
+            says_result = bool(action.outcome) and action.kind is not ActionKind.LOOK
+            if action.kind is ActionKind.EDIT or says_result:
                 done.setdefault(action.label, []).append(action)
     for label, times in done.items():
         last = times[-1]
-        handles = Ranges.of(action.position for action in times)
-        weight = {ActionKind.EDIT: 0.35, ActionKind.RUN: 0.25, ActionKind.CALL: 0.3}[last.kind]
+        handles, text, weight = Ranges.of([last.position]), f"{label}: {last.outcome}", 0.5
+        if last.kind is ActionKind.EDIT:
+            handles = Ranges.of(action.position for action in times)
+            text, weight = f"{label} x{len(times)}" if len(times) > 1 else label, 0.35
         weight += 0.3 * last.position / newest
-        if last.outcome:
-            # The newest result is the valid one.
-            handles, weight = Ranges.of([last.position]), weight + 0.2
-        is_repeated = last.kind is ActionKind.EDIT and len(times) > 1
-        text = f"{label} x{len(times)}" if is_repeated else label
-        text = f"{text}: {last.outcome}" if last.outcome else text
         yield SummaryLine(SummarySection.DONE, text, handles, weight)
     for action in actions:
         is_over = over.get(action.targets[-1], 0) >= action.position

@@ -16,8 +16,6 @@ _MIN_ROOM_CHARS = _MIN_LINE_CHARS // 2
 _LINE_MARK_CHARS = len("- \n")
 _MAIN_SHARE = 0.9
 """The least weight of a line that may be long."""
-_GLANCE_CHARS = 200
-"""A rule inside a quote of this length needs no line of its own."""
 
 
 class SummaryPage:
@@ -31,8 +29,8 @@ class SummaryPage:
         self._taken: list[tuple[SummaryLine, str]] = []
         self._headings: set[SummarySection] = set()
         self._said: set[tuple[SummarySection, str]] = set()
-        self._at_a_glance: list[str] = []
-        """Short quotes; a rule inside one needs no line of its own."""
+        self._quotes: list[str] = []
+        """A rule inside one of these needs no line of its own."""
         # The length of a line on a page of this size, so that a reader takes it in quickly.
         self._longest_line = min(max(room // 24, 90), 280)
         self._longest_quote = min(max(room // 24, 90), 320)
@@ -108,8 +106,8 @@ class SummaryPage:
             written = line.write_within(room)
         self.left -= frame + len(written)
         self._take(line, written)
-        if line.is_quote and len(line.text) <= _GLANCE_CHARS:
-            self._at_a_glance.append(written)
+        if line.is_quote:
+            self._quotes.append(written)
         return frame + len(written)
 
     def _take(self, line: SummaryLine, written: str) -> None:
@@ -123,8 +121,8 @@ class SummaryPage:
         return self._longest_line
 
     def _is_said(self, line: SummaryLine) -> bool:
-        """Check whether the page says the same, or a short quote on it contains these words."""
+        """Check whether the page says the same, or a quote on it contains these words."""
         if (line.section, line.text) in self._said:
             return True
-        is_in_glance = line.is_quote and line.section is not SummarySection.TURN
-        return is_in_glance and any(line.text in written for written in self._at_a_glance)
+        is_rule = line.is_quote and line.section is not SummarySection.TURN
+        return is_rule and any(line.text in written for written in self._quotes)

@@ -13,8 +13,8 @@ from cutbank.domain.summaries.statements import BlockReader
 
 def test_the_goal_is_what_the_user_asked_for_first_and_last() -> None:
     talk = Talk().say("Write a parser for dates.", filler(), "Make it accept 24:00 too.", filler())
-    # A rule that is seen at a glance is not repeated as a constraint.
-    ruled = Talk().say("Write the docs, but never use emoji.", filler())
+    # A rule inside a quote is not repeated as a constraint.
+    ruled = Talk().say("Write the docs, but never use emoji. " + "Thanks. " * 60, filler())
 
     goal = talk.summary().sections["Goal"]
 
@@ -59,8 +59,9 @@ def test_how_things_must_be_is_a_constraint() -> None:
         "不要删除。",
     ]
     for rule in rules:
-        bug = "There is a bug somewhere in here. " * 9
-        sections = Talk().say(f"{bug}\n\n{rule}\n\nFind it.", filler()).summary().sections
+        # The quote of a long message leaves its middle out.
+        bug = "There is a bug somewhere in here. " * 40
+        sections = Talk().say(f"{bug}\n\n{rule}\n\n{bug}", filler()).summary().sections
         assert sections["Constraints & Preferences"] == f'- User: "{rule}" (#1)'
 
 
@@ -93,6 +94,7 @@ def test_what_was_done_is_told_with_its_result() -> None:
         .call("Edit", file_path="src/a.py")
         .call("Bash", "collected 34 items\n===== 34 passed in 1.2s =====", command="pytest -q")
         .call("Bash", "a.py\nb.py", command="ls src | head -3")
+        .call("Bash", "x" * 9_000, command="make assets")
         .say(Block.assistant("I've added the flag to the command line."), filler())
     )
 
@@ -102,7 +104,7 @@ def test_what_was_done_is_told_with_its_result() -> None:
         "### Done",
         "- edited `src/a.py` x2 (#2, #4)",
         "- ran `pytest -q`: ===== 34 passed in 1.2s ===== (#7)",
-        "- I've added the flag to the command line. (#10)",
+        "- I've added the flag to the command line. (#12)",
     ]
 
 
@@ -216,7 +218,7 @@ def test_images_and_documents_are_named_so_that_they_can_be_recalled() -> None:
 def test_the_sections_come_in_their_order_and_the_files_last() -> None:
     talk = (
         Talk()
-        .say("There is a bug in here. " * 20 + "Never push to main!")
+        .say("There is a bug in here. " * 60 + "Never push to main! " + "Find it. " * 60)
         .call("Read", file_path="b.py")
         .call("Edit", file_path="a.py")
         .call("Bash", "fatal: no", failed=True, command="git push")

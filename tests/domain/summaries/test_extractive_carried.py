@@ -85,7 +85,9 @@ def test_a_turn_that_goes_on_is_told_apart() -> None:
 
 
 def test_what_was_said_before_is_carried_on() -> None:
-    talk = Talk().say("Write a parser for dates. Never use eval or exec in it." + " Thanks." * 30)
+    talk = Talk().say(
+        "Write a parser for dates. " * 40 + "Never use eval or exec in it." + " Thanks." * 80
+    )
     talk.call("Edit", file_path="a.py").call("Bash", "no", failed=True, command="make it").say(
         Block.assistant("I chose a table because it is fast."), filler()
     )
