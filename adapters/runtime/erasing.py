@@ -10,6 +10,7 @@ from uuid import UUID
 
 from ...domain.errors import ConflictError, NotFoundError
 from ..storage.event_log.addresses import is_postgres
+from ..storage.event_log.chain import SessionName
 from ..storage.event_log.erasure import (
     ErasedContent,
     delete_sessions,
@@ -19,7 +20,6 @@ from ..storage.event_log.erasure import (
     mark_erased,
     measure_contents,
 )
-from ..storage.event_log.event_store import SessionName
 from ..storage.event_log.log_tables import DeletedStream
 from ..storage.event_log.storage_errors import translate_storage_errors
 from ..storage.sqlite.checked_cache import (

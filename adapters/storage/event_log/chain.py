@@ -1,10 +1,37 @@
-"""Maps positions to streams when one stream continues another, as forks and lineages do."""
+"""Maps positions to streams when one continues another, as forks and lineages do, and reads them.
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+What was read once is cached, but for what a batch may undo.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from threading import Lock, local
+from typing import Any, cast
 from uuid import UUID
 
+from eventsourcing.persistence import OperationalError
+
+from ....domain.compaction import (
+    MAIN_LINEAGE,
+    RECORDED_LINEAGE,
+    CompactionState,
+    derive_lineage_id,
+)
+from ....domain.compaction_events import CompactionOpened
+from ....domain.errors import NotFoundError
+from ....domain.event import MAX_COUNT, Aggregate, load_state
 from ....domain.ranges import Ranges, Run
+from ....domain.session import SessionState, derive_session_id
+from ....domain.session_events import RECORD_TOPICS, SessionOpened
+from ....projections.view_content import RecordedEvent
+from .event_mapper import EventMapper
+from .log_names import remember
+from .log_reader import LogReader
+from .log_tables import StoredRow
+
+SessionName = tuple[str, str]
+"""The namespace and key of a session."""
+MAX_CACHED_STREAMS = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,3 +84,213 @@ class Chain:
             inside = positions & Ranges.span(segment.first, last)
             if inside:
                 yield segment.originator_id, inside.runs
+
+
+@dataclass(slots=True)
+class LogCache:
+    """What is cached of the log."""
+
+    open: dict[UUID, Aggregate[Any]] = field(default_factory=dict)
+    # Immutable once stored.
+    chains: dict[UUID, Chain] = field(default_factory=dict)
+    openings: dict[UUID, SessionOpened | CompactionOpened] = field(default_factory=dict)
+    carried: dict[tuple[UUID, int], dict[str, Any]] = field(default_factory=dict)
+    generations: dict[SessionName, int] = field(default_factory=dict)
+    """The newest one known of each session, which another process may have deleted."""
+
+
+class BatchState(local):
+    """The batch that each thread is in."""
+
+    cache: LogCache | None = None
+
+
+class StreamReader:
+    """Finds sessions and lineages by name, and reads them at any version by a few look-ups.
+
+    A thread in a batch has a cache of its own.
+    """
+
+    recorder: LogReader
+    mapper: EventMapper
+    _changing: Lock
+    """Held while open streams are added to the caches or dropped."""
+    _shared: LogCache
+    _batch: BatchState
+
+    @property
+    def is_batching(self) -> bool:
+        """Whether this thread is in a batch."""
+        return self._batch.cache is not None
+
+    @property
+    def _cache(self) -> LogCache:
+        return self._batch.cache or self._shared
+
+    def find_generation(self, namespace: str, key: str) -> int:
+        """Return how many sessions of that name were deleted."""
+        if (known := self._cache.generations.get((namespace, key))) is None:
+            known = self.recorder.select_generation(namespace, key)
+            remember(self._cache.generations, (namespace, key), known)
+        return known
+
+    def find_session_id(self, namespace: str, key: str) -> UUID:
+        """Return the id of the session of that name, or of the next one if there is none."""
+        return derive_session_id(namespace, key, self.find_generation(namespace, key))
+
+    def find_lineage_id(self, namespace: str, key: str, lineage: str) -> UUID:
+        """Return the id of a lineage of the session of that name."""
+        generation = self.find_generation(namespace, key)
+        return derive_lineage_id(namespace, key, lineage, generation)
+
+    def find_session_chain(self, namespace: str, key: str, generation: int | None = None) -> Chain:
+        """Return where a session's positions are; a fork's begin in its parent.
+
+        `generation` is that of a deleted session; without it, it is the current one.
+        """
+        if generation is None:
+            generation = self.find_generation(namespace, key)
+        id = derive_session_id(namespace, key, generation)
+        if (chain := self._cache.chains.get(id)) is None:
+            chain = Chain.start(id)
+            if fork := self.read_opening(namespace, key, generation).fork:
+                parent = self.find_session_chain(fork.namespace, fork.key, fork.generation)
+                chain = parent.continue_with(id, fork.position)
+            remember(self._cache.chains, id, chain)
+        return chain
+
+    def read_opening(
+        self, namespace: str, key: str, generation: int | None = None
+    ) -> SessionOpened:
+        if generation is None:
+            generation = self.find_generation(namespace, key)
+        return cast(
+            SessionOpened, self._read_opening(derive_session_id(namespace, key, generation))
+        )
+
+    def find_lineage_chain(
+        self, namespace: str, key: str, lineage: str, generation: int | None = None
+    ) -> Chain:
+        """Return where a lineage's versions are; `generation` as in `find_session_chain`.
+
+        A lineage that was never written to continues the one on which it would open: in a fork the
+        parent's lineage of that name, and for `main` otherwise the recorded one.
+        """
+        if generation is None:
+            generation = self.find_generation(namespace, key)
+        id = derive_lineage_id(namespace, key, lineage, generation)
+        if chain := self._cache.chains.get(id):
+            return chain
+        if first := self._find_opening(id):
+            chain = Chain.start(id)
+            if base := cast(CompactionOpened, first).base:
+                opened = self.read_lineage_opening(base.originator_id)
+                parent = self.find_lineage_chain(
+                    opened.namespace, opened.key, opened.lineage, opened.generation
+                )
+                chain = parent.continue_with(id, base.version)
+            remember(self._cache.chains, id, chain)
+            return chain
+        fork = self.read_opening(namespace, key, generation).fork
+        if fork and lineage == fork.lineage:
+            parent = self.find_lineage_chain(
+                fork.namespace, fork.key, fork.lineage, fork.generation
+            )
+            return parent.cut_after(fork.lineage_version)
+        if lineage == MAIN_LINEAGE and (
+            (fork is not None and fork.lineage == RECORDED_LINEAGE)
+            or self._find_opening(derive_lineage_id(namespace, key, RECORDED_LINEAGE, generation))
+        ):
+            return self.find_lineage_chain(namespace, key, RECORDED_LINEAGE, generation)
+        return Chain(())
+
+    def read_lineage_opening(self, originator_id: UUID) -> CompactionOpened:
+        return cast(CompactionOpened, self._read_opening(originator_id))
+
+    def read_lineage_state(
+        self, chain: Chain, at: int | None = None
+    ) -> tuple[int, CompactionState]:
+        """Return a lineage's version, at most `at`, and its state there."""
+        version, carried = self._read_newest(chain, at)
+        return version, load_state(CompactionState, carried)
+
+    def read(
+        self, chain: Chain, positions: Ranges, *, with_records: bool = False
+    ) -> list[RecordedEvent]:
+        """Return the events at these positions, without those of records unless they are wanted.
+
+        Records are no part of the conversation, and may be large.
+        """
+        return [
+            self.make_recorded(row)
+            for originator, runs in chain.split_by_stream(positions)
+            for row in self.recorder.select_runs(originator, runs)
+            if with_records or row.topic not in RECORD_TOPICS
+        ]
+
+    def make_recorded(self, row: StoredRow) -> RecordedEvent:
+        event = self.mapper.to_domain_event(row)
+        return RecordedEvent(row.originator_version, event, row.tokens, row.digest)
+
+    def read_head(self, chain: Chain, at: int | None = None) -> tuple[int, SessionState]:
+        """Return a session's position, at most `at`, and its state there."""
+        version, carried = self._read_newest(chain, at)
+        if not version:
+            raise NotFoundError("a session's positions begin at 1")
+        state = load_state(SessionState, carried)
+        if state.deleted:  # by another process
+            self.forget_streams(*(segment.originator_id for segment in chain.segments))
+            raise NotFoundError("the session was deleted: open it again to begin another one")
+        return version, state
+
+    def _read_newest(self, chain: Chain, at: int | None) -> tuple[int, dict[str, Any]]:
+        """Return the newest version up to `at` and its stored state; 0 if there is none."""
+        at = None if at is None else min(at, MAX_COUNT)  # databases take 64 bits
+        for segment in reversed(chain.segments):
+            last = segment.last if at is None else min(at, segment.last or at)
+            if last is not None and last < segment.first:
+                continue
+            id = segment.originator_id
+            if last and (known := self._cache.carried.get((id, last))) is not None:
+                return last, known
+            if head := self.recorder.select_head(id, last):
+                version, carried = head[:2]
+                if version == last:
+                    # The state stored with an event is as immutable as the event.
+                    remember(self._cache.carried, (id, version), carried)
+                return version, carried
+        return 0, {}
+
+    def _read_opening(self, id: UUID) -> SessionOpened | CompactionOpened:
+        if (opened := self._find_opening(id)) is None:
+            raise NotFoundError(f"stream {id} does not exist")
+        return opened
+
+    def _find_opening(self, id: UUID) -> SessionOpened | CompactionOpened | None:
+        """Return a stream's first event; None if there is no such stream."""
+        if opened := self._cache.openings.get(id):
+            return opened
+        rows: Sequence[StoredRow] = self.recorder.select_events(id, limit=1)
+        if not rows:
+            return None
+        first = self.mapper.to_domain_event(rows[0])
+        if not isinstance(first, SessionOpened | CompactionOpened):
+            raise OperationalError(f"malformed: stream {id} does not begin with its opening")
+        remember(self._cache.openings, id, first)
+        return first
+
+    def forget_streams(self, *ids: UUID) -> None:
+        """Drop what is cached of streams that were deleted, and which sessions have which name."""
+        for cache in (self._cache, self._shared):
+            cache.generations.clear()
+            cache.carried.clear()
+            for id in ids:
+                cache.chains.pop(id, None)
+                cache.openings.pop(id, None)
+        for id in ids:
+            self.evict(id)
+
+    def evict(self, id: UUID) -> None:
+        """Drop a stream from the cache, so that it is read again."""
+        with self._changing:
+            self._cache.open.pop(id, None)

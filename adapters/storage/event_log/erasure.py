@@ -25,9 +25,9 @@ from ....domain.errors import NotFoundError, StorageError
 from ....domain.event import Aggregate, load_state
 from ....domain.session import Session, SessionState
 from ....domain.session_events import SessionDeleted, SessionErased, SessionOpened
-from .chain import StreamSegment
+from .chain import SessionName, StreamSegment
 from .event_mapper import OPENING_TOPICS, dump_json, load_json
-from .event_store import EventStore, SessionName
+from .event_store import EventStore
 from .log_names import make_table_rows
 from .log_tables import (
     DELETED,

@@ -23,8 +23,17 @@ from .log_tables import (
 
 _K = TypeVar("_K")
 _V = TypeVar("_V")
-MAX_CACHED_SUBJECTS = 10_000
-"""Each session may have its own subject; beyond this many, the cache is cleared."""
+MAX_CACHED_VALUES = 10_000
+
+
+def remember(cache: dict[_K, _V], key: _K, value: _V) -> None:
+    """Cache a value that never changes; clear the whole cache if it grows too large.
+
+    Each session may have its own subject, and each fork many states.
+    """
+    if len(cache) >= MAX_CACHED_VALUES:
+        cache.clear()
+    cache[key] = value
 
 
 class LogDatastore(Protocol):
@@ -111,11 +120,8 @@ class LogNames:
 
     def _remember(self, cache: dict[_K, _V], key: _K, value: _V) -> None:
         """Cache a name, unless it may have been added by a batch, which may be undone."""
-        if self._datastore.is_batching:
-            return
-        if len(cache) >= MAX_CACHED_SUBJECTS:
-            cache.clear()
-        cache[key] = value
+        if not self._datastore.is_batching:
+            remember(cache, key, value)
 
     def _find_or_add(self, query: str, statement: str, *values: Any) -> Any:
         found = self._find(query, values[0])

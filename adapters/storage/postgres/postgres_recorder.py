@@ -50,8 +50,7 @@ SNAPSHOT_QUERY = "SELECT pg_current_snapshot()::text"
 NEWEST_TRANSACTION_QUERY = "SELECT pg_snapshot_xmax(pg_current_snapshot())::text"
 OLDER_READERS_QUERY = (
     "SELECT pid FROM pg_stat_activity WHERE datname = current_database()"
-    " AND backend_type = 'client backend' AND pid <> pg_backend_pid()"
-    " AND age(backend_xmin) > age(%s::xid8::xid) LIMIT 1"
+    " AND pid <> pg_backend_pid() AND age(backend_xmin) > age(%s::xid8::xid) LIMIT 1"
 )
 """A user sees the transactions of others only as a member of `pg_read_all_stats`."""
 READER_SECONDS = 30.0
