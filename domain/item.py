@@ -230,6 +230,19 @@ def find_message_end(items: Sequence[WindowItem], index: int) -> int:
     return index
 
 
+def find_whole_message(items: Sequence[WindowItem], index: int) -> int:
+    """Return the first index from `index` on at which a message begins that is no tool result.
+
+    A cut there lets each message leave with its results, or stay whole. Returns the number of
+    items if there is none.
+    """
+    while index < len(items) and (
+        items[index].kind is BlockKind.TOOL_RESULT or find_message_start(items, index) < index
+    ):
+        index += 1
+    return index
+
+
 def iter_message_spans_back(items: Sequence[WindowItem]) -> Iterator[tuple[int, int]]:
     """Yield the span of each message, newest first, reading only what the caller iterates."""
     end = len(items)

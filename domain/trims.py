@@ -76,6 +76,15 @@ def iter_effective_trims(
             yield trim, item
 
 
+def clear_results(
+    window: Window, results: Sequence[WindowItem]
+) -> tuple[list[tuple[Trim, WindowItem]], int]:
+    """Return trims that leave one line of each result, with the results, and the tokens saved."""
+    trims = [Trim(position=item.position, head=0) for item in results]
+    found = list(iter_effective_trims(window, results, trims))
+    return found, sum(count_saved_tokens(window, item, trim) for trim, item in found)
+
+
 def count_saved_tokens(window: Window, item: WindowItem, trim: Trim) -> int:
     """Return the tokens by which the view becomes smaller if the item is trimmed."""
     length = count_trimmed_chars(len(item.block.text), trim)

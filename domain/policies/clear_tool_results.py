@@ -7,9 +7,8 @@ from typing import Any, ClassVar
 from ..blocks import BlockKind, ToolCall
 from ..compaction_events import Trigger, Trim
 from ..errors import NothingToCompactError
-from ..item import WindowItem
 from ..settings import setting
-from ..trims import count_saved_tokens, iter_effective_trims
+from ..trims import clear_results
 from ..window import Plan, Window
 from .policy import check_settings, token_setting
 
@@ -74,10 +73,5 @@ class ClearToolResults:
             for item in results[: len(results) - self.keep]
             if not excluded or names.get(item.call or 0) not in excluded
         ]
-        found = [*iter_effective_trims(window, old, map(_clear, old))]
-        saved = sum(count_saved_tokens(window, item, trim) for trim, item in found)
-        return tuple([trim for trim, _ in found]) if saved > self.clear_at_least else ()
-
-
-def _clear(item: WindowItem) -> Trim:
-    return Trim(position=item.position, head=0)
+        cleared, saved = clear_results(window, old)
+        return tuple([trim for trim, _ in cleared]) if saved > self.clear_at_least else ()

@@ -7,9 +7,9 @@ from typing import ClassVar
 from ..blocks import BlockKind, ToolCall
 from ..compaction_events import Trigger, Trim
 from ..errors import NothingToCompactError
-from ..item import WindowItem, find_message_start
+from ..item import WindowItem, find_whole_message
 from ..settings import setting
-from ..trims import count_saved_tokens, iter_effective_trims
+from ..trims import clear_results, count_saved_tokens, iter_effective_trims
 from ..window import Plan, Window
 from .policy import check_settings, share_setting, token_setting
 
@@ -88,9 +88,7 @@ class Layered:
         """Return trims of superseded results that free enough, and pay for the broken cache."""
         if window.limit <= 0:
             return ()
-        old = _list_superseded(window.items)
-        found = [*iter_effective_trims(window, old, map(self._clear, old))]
-        saved = sum(count_saved_tokens(window, item, trim) for trim, item in found)
+        found, saved = clear_results(window, _list_superseded(window.items))
         left = window.used_tokens - saved
         if not found or left > self._find_threshold(window) * 9 // 10:
             return ()
@@ -128,9 +126,6 @@ class Layered:
         trim = Trim(position=item.position, head=head, tail=self.shown_characters - head)
         return next((one for one, _ in iter_effective_trims(window, [item], [trim])), None)
 
-    def _clear(self, item: WindowItem) -> Trim:
-        return Trim(position=item.position, head=0)
-
 
 def _find_turn(items: Sequence[WindowItem], start: int) -> int:
     """Return where the next turn begins, if it is near; else where the next message does."""
@@ -140,11 +135,7 @@ def _find_turn(items: Sequence[WindowItem], start: int) -> int:
     for index in range(start, near + 1):
         if items[index].turn != items[index - 1].turn:
             return index
-    while start < len(items) and (
-        items[start].kind is BlockKind.TOOL_RESULT or find_message_start(items, start) < start
-    ):
-        start += 1
-    return start if start < len(items) else len(items) - 1
+    return min(find_whole_message(items, start), len(items) - 1)
 
 
 def _list_superseded(items: Sequence[WindowItem]) -> list[WindowItem]:

@@ -1,14 +1,15 @@
 """When only the answer's room is left, keep the newest turns and summarize all before them."""
 
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import ClassVar
 
 from ..blocks import BlockKind
 from ..compaction_events import Trigger, Trim
 from ..errors import NothingToCompactError
-from ..item import find_message_start
+from ..item import find_whole_message
 from ..settings import setting
-from ..trims import count_saved_tokens, iter_effective_trims
+from ..trims import clear_results
 from ..window import Plan, Window, find_budget_index
 from .policy import check_settings, token_setting
 
@@ -79,12 +80,7 @@ class TailTurns:
         exceeding = find_budget_index(window.running, budget, inclusive=False)
         if exceeding is None or exceeding < first:
             return first
-        start = exceeding + 1
-        while start < len(items) and (
-            items[start].kind is BlockKind.TOOL_RESULT or find_message_start(items, start) < start
-        ):
-            start += 1  # a message leaves with its results, or stays whole
-        return start
+        return find_whole_message(items, exceeding + 1)
 
 
 def _find_room(window: Window) -> int:
@@ -106,15 +102,5 @@ def _list_trims(window: Window) -> tuple[Trim, ...]:
             total += item.tokens
             if total > _PROTECTED_TOKENS:
                 old.append(item)
-    cleared = (Trim(position=item.position, head=0) for item in old)
-    found = [*iter_effective_trims(window, old, cleared)]
-    saved = sum(count_saved_tokens(window, item, trim) for trim, item in found)
-    return (
-        tuple(sorted((t for t, _ in found), key=_get_position))
-        if saved > _MIN_PRUNED_TOKENS
-        else ()
-    )
-
-
-def _get_position(trim: Trim) -> int:
-    return trim.position
+    cleared, saved = clear_results(window, sorted(old, key=attrgetter("position")))
+    return tuple([trim for trim, _ in cleared]) if saved > _MIN_PRUNED_TOKENS else ()
