@@ -220,6 +220,7 @@ def _make_cached_summaries(
         model=name,
         wording=[
             prompts.NOTES_SYSTEM_PROMPT,
+            prompts.CHECKLIST_TASK,
             prompts.SUMMARY_HEADINGS,
             prompts.TURN_HEADINGS,
             prompts.TEMPLATE_SYSTEM_PROMPT,

@@ -1,7 +1,7 @@
 """Lets a model write the summary, through pydantic-ai, in as many requests as needed."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
@@ -9,18 +9,18 @@ from typing import TYPE_CHECKING, Any
 from ....domain.blocks import BlockKind
 from ....domain.errors import InvalidSettingError, SummarizerFailedError
 from ....domain.summaries.layout import write_file_lists
-from ....domain.summaries.needs import LikelyFact, list_likely_facts
 from ....domain.summaries.summarizer import Draft, Material
 from ....domain.token_estimate import CHARS_PER_TOKEN, estimate_text
 from . import prompts
 from .conversation_text import count_cautiously, read_source
 from .notes_writer import SLACK, NotesWriter, TooLongError
 from .reply_parsing import (
-    FACTS_SHARE,
+    CHECKLIST_SHARE,
+    Checklist,
     correct_quotes,
+    make_checklist,
     parse_reply,
     split_sections,
-    write_missing_facts,
 )
 
 if TYPE_CHECKING:
@@ -32,8 +32,6 @@ DEFAULT_WINDOW_TOKENS = 32_000
 """The assumed window of a model if none is known."""
 _FILES_SHARE = 0.18
 """The share of the budget for lists of files."""
-_MAX_FACTS = 60
-"""The most facts to name to the model."""
 
 
 @dataclass(frozen=True)
@@ -114,19 +112,19 @@ class LlmSummarizer:
         return Draft(text, split_sections(text), parse_reply(text, material.covers).cites)
 
     async def _write_from_record(self, material: Material, calls: "ModelCalls") -> Draft:
-        """Return the draft in our own sections, from a record with handles, files and facts."""
+        """Return the draft in our own sections, with files, and with what the model left out."""
         lists = write_file_lists(
             material.digest,
             material.removed_items,
             int(material.budget * CHARS_PER_TOKEN * _FILES_SHARE),
         )
-        facts = list_likely_facts(material.removed_items, material.kept_items, _MAX_FACTS)
+        checklist = make_checklist(material)
         room = material.budget - estimate_text(lists)
-        asked = max(int(room * (1 - FACTS_SHARE)) if facts else room, 1)
+        asked = max(int(room * (1 - CHECKLIST_SHARE)) if checklist else room, 1)
         try:
-            reply = await self._ask_served(material, calls, asked, facts)
+            reply = await self._ask_served(material, calls, asked, checklist)
             if reply is None:
-                reply = await self._read_conversation(material, calls, asked, facts)
+                reply = await self._read_conversation(material, calls, asked, checklist)
         except TooLongError:
             raise SummarizerFailedError(
                 f"{calls.name} holds less than a request needs; "
@@ -136,13 +134,14 @@ class LlmSummarizer:
         own = parse_reply(correct_quotes(reply, users), material.covers)
         if not own.text:
             return own  # nothing is added, so that the gate sees that it is empty
-        spare = room * CHARS_PER_TOKEN - len(own.text)
-        rows = write_missing_facts(own.text, facts, material.covers, spare - 8)
-        whole = parse_reply("\n\n".join(filter(None, (own.text, rows))), material.covers)
+        useful = material.max_useful_tokens - estimate_text(lists)
+        spare = min(room, useful) * CHARS_PER_TOKEN - len(own.text)
+        missing = checklist.write_missing(own.text, material.covers, spare - 8)
+        whole = parse_reply("\n\n".join(filter(None, (own.text, missing))), material.covers)
         return replace(whole, text="\n\n".join(filter(None, (whole.text, lists))))
 
     async def _ask_served(
-        self, material: Material, calls: "ModelCalls", budget: int, facts: Sequence[LikelyFact]
+        self, material: Material, calls: "ModelCalls", budget: int, checklist: Checklist
     ) -> str | None:
         """Return the answer at the end of the served request; None if that is not possible."""
         from pydantic_ai.messages import ModelRequest  # noqa: PLC0415 - an optional extra
@@ -156,7 +155,7 @@ class LlmSummarizer:
             prompts.UPDATE_TASK if material.previous else prompts.SUMMARY_TASK,
             prompts.convert_to_words(budget),
             material.instructions,
-            [fact.text for fact in facts],
+            checklist,
         )
         body = served_prefix.make_served_request(material, spoken, task)
         if body is None or count_cautiously(str(body)) > self._find_capacity(calls):
@@ -168,11 +167,11 @@ class LlmSummarizer:
             return None
 
     async def _read_conversation(
-        self, material: Material, calls: "ModelCalls", budget: int, facts: Sequence[LikelyFact]
+        self, material: Material, calls: "ModelCalls", budget: int, checklist: Checklist
     ) -> str:
         items, previous = await read_source(material, from_originals=self.from_originals)
-        names = tuple(fact.text for fact in facts)
-        writer = NotesWriter(calls.ask, self._find_capacity(calls), material.instructions, names)
+        capacity = self._find_capacity(calls)
+        writer = NotesWriter(calls.ask, capacity, material.instructions, checklist)
         return await writer.write(items, material.prefix, previous, budget)
 
     def _find_capacity(self, calls: "ModelCalls") -> int:

@@ -25,7 +25,7 @@ from .conversation_text import (
     make_passages,
     measure_passage,
 )
-from .reply_parsing import strip_frame
+from .reply_parsing import Checklist, strip_frame
 
 _T = TypeVar("_T")
 
@@ -61,7 +61,7 @@ class NotesWriter:
     ask: AskForNotes
     max_tokens: int
     instructions: str | None = None
-    facts: tuple[str, ...] = ()
+    checklist: Checklist = Checklist()
 
     async def write(
         self, items: Sequence[WindowItem], prefix: Ranges, previous: str | None, budget: int
@@ -73,16 +73,17 @@ class NotesWriter:
         """
         beginning = [item for item in items if item.position in prefix]
         history = [item for item in items if item.position not in prefix]
+        before, of_turn = self.checklist.split_at(prefix)
         if not beginning:
-            return await self._write_history(history, previous, budget)
+            return await self._write_history(history, previous, budget, before)
         if not history and not previous:
-            return _nest_headings(await self._write_turn(beginning, budget))
+            return _nest_headings(await self._write_turn(beginning, budget, of_turn))
         share = sum(item.tokens for item in beginning) / max(sum(item.tokens for item in items), 1)
         for_turn = int(budget * min(max(share, MIN_TURN_SHARE), MAX_TURN_SHARE))
         past, turn = await _gather_all(
             [
-                self._write_history(history, previous, budget - for_turn),
-                self._write_turn(beginning, for_turn),
+                self._write_history(history, previous, budget - for_turn, before),
+                self._write_turn(beginning, for_turn, of_turn),
             ]
         )
         return f"{past}\n\n{_nest_headings(turn)}"
@@ -122,22 +123,33 @@ class NotesWriter:
         return prompt
 
     async def _write_history(
-        self, items: Sequence[WindowItem], previous: str | None, budget: int
+        self,
+        items: Sequence[WindowItem],
+        previous: str | None,
+        budget: int,
+        checklist: Checklist,
     ) -> str:
         if not items and previous and estimate_text(previous) <= budget:
             return previous  # no new blocks
         what = prompts.UPDATE_TASK if previous else prompts.SUMMARY_TASK
-        return await self._condense(items, what, previous, budget)
+        return await self._condense(items, what, previous, budget, checklist)
 
-    async def _write_turn(self, items: Sequence[WindowItem], budget: int) -> str:
-        return await self._condense(items, prompts.TURN_TASK, None, budget)
+    async def _write_turn(
+        self, items: Sequence[WindowItem], budget: int, checklist: Checklist
+    ) -> str:
+        return await self._condense(items, prompts.TURN_TASK, None, budget, checklist)
 
     async def _condense(
-        self, items: Sequence[WindowItem], what: str, previous: str | None, budget: int
+        self,
+        items: Sequence[WindowItem],
+        what: str,
+        previous: str | None,
+        budget: int,
+        checklist: Checklist,
     ) -> str:
         """Return one text for everything, halving the chunks if the model rejects a request."""
         words = prompts.convert_to_words(budget)
-        task = prompts.make_task(what, words, self.instructions, self.facts)
+        task = prompts.make_task(what, words, self.instructions, checklist)
         passages, most = make_passages(items), int(budget * SLACK)
         room = self.max_tokens - most
         for _ in range(MAX_HALVINGS):

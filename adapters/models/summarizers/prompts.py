@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from ....domain.summaries.layout import PROGRESS_HEADING, PROGRESS_SECTIONS, SummarySection
 from ....domain.summaries.summarizer import SummaryPart, SummaryRequest, SummaryTemplate
 from .conversation_text import Fence, Passage
+from .reply_parsing import MAX_STATE_LINE_CHARS, Checklist
 
 WORDS_PER_TOKEN = 0.5
 """Words per token of the budget, allowing for handles and Markdown."""
@@ -134,17 +135,40 @@ def convert_to_words(tokens: int) -> int:
     return max(int(tokens * WORDS_PER_TOKEN), MIN_REQUESTED_WORDS)
 
 
-def make_task(what: str, words: int, instructions: str | None, facts: Sequence[str] = ()) -> str:
-    """Return one of the tasks above with its headings, the facts to name, and its length."""
+def make_task(
+    what: str, words: int, instructions: str | None, checklist: Checklist | None = None
+) -> str:
+    """Return one of the tasks above with its headings, its checklist, and its length."""
     headings = TURN_HEADINGS if what == TURN_TASK else SUMMARY_HEADINGS
     parts = [what, f"Headings, with what belongs under them:\n{headings}"]
-    if facts:
-        listed = "\n".join(f"- {fact}" for fact in facts)
-        parts.append(f"These were found in the record; name those that matter, exactly:\n{listed}")
+    if checklist:
+        parts.append(_write_checklist(checklist))
     if instructions and instructions.strip():
         parts.append(f"Mind this as well:\n{instructions.strip()}")
     parts.append(_LENGTH.format(words=words))
     return "\n\n".join(parts)
+
+
+CHECKLIST_TASK = (
+    "A program found the following in the record and in the earlier notes. It is material as well, "
+    "and stands between marks that end in {word}. See that your notes say each request, rule and "
+    "failure that still holds, and name those facts that matter, exactly."
+)
+
+
+def _write_checklist(checklist: Checklist) -> str:
+    """Return the part of a task that lists what notes have to say."""
+    listed = "\n".join(
+        [
+            *(
+                f"- {line.section}: {line.write_within(MAX_STATE_LINE_CHARS)}"
+                for line in checklist.state
+            ),
+            *(f"- {fact.text}" for fact in checklist.facts),
+        ]
+    )
+    fence = Fence([listed])
+    return f"{CHECKLIST_TASK.format(word=fence.word)}\n{fence.wrap_text('checklist', listed)}"
 
 
 _LENGTH = "At most {words} words in all; end before that rather than break off."

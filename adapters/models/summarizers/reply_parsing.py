@@ -1,7 +1,8 @@
-"""Makes a model's reply a summary: handles, sections, true quotes, and the facts it left out."""
+"""Makes a model's reply a summary: handles, sections, true quotes, and what it left out."""
 
 import re
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from itertools import chain
 
 from ....domain.ranges import Ranges
@@ -13,9 +14,12 @@ from ....domain.summaries.clean_text import (
     list_comparable_texts,
     make_printable,
 )
-from ....domain.summaries.layout import SummarySection
-from ....domain.summaries.needs import LikelyFact
-from ....domain.summaries.summarizer import Draft
+from ....domain.summaries.earlier_summary import read_earlier_lines
+from ....domain.summaries.findings import gather_lines
+from ....domain.summaries.layout import FAILED_MARK, SummaryLine, SummarySection
+from ....domain.summaries.needs import LikelyFact, list_likely_facts
+from ....domain.summaries.statements import BlockReader
+from ....domain.summaries.summarizer import Draft, Material
 
 _NUMBER = r"#?\d{1,15}(?:\s*[-\u2013\u2014]\s*#?\d{1,15})?"
 _CITATION = re.compile(
@@ -124,23 +128,109 @@ def _find_original(words: str, said: Iterable[str]) -> str | None:
     return next((" … ".join(one.groups()) for one in found if one.groups()), None)
 
 
-FACTS_SHARE = 0.12
-"""The share of a summary's room for facts that the model does not name."""
+CHECKLIST_SHARE = 0.2
+"""The share of a summary's room for what the model leaves out of the checklist."""
+LEFT_OUT_HEADING = "Left out above"
+"""The heading of the block with these."""
+_MAX_FACTS = 60
+_MAX_STATE_CHARS = 3_000
+_MIN_STATE_WEIGHT = 0.4
+MAX_STATE_LINE_CHARS = 240
+_MIN_LINE_CHARS = 80
+"""The least room for a line with its label and its handles."""
 _FACT_FRAME_CHARS = 24
 """The most characters of a fact apart from its text: its handle, and its share of a line."""
+_STATE_SECTIONS = frozenset(
+    {
+        SummarySection.GOAL,
+        SummarySection.CONSTRAINTS,
+        SummarySection.IN_PROGRESS,
+        SummarySection.BLOCKED,
+        SummarySection.NEXT,
+    }
+)
+_TELLING_WORD = re.compile(r"\w{4,}")
 
 
-def write_missing_facts(text: str, facts: Sequence[LikelyFact], covers: Ranges, room: int) -> str:
-    """Return lines with the best facts that the text lacks, within that many characters."""
-    heading = f"## {SummarySection.CONTEXT}"
-    room -= len(heading)
-    rows: dict[int, list[str]] = {}
-    for fact, position in facts:
-        if fact in text or position not in covers:
-            continue
-        room -= len(fact) + _FACT_FRAME_CHARS
-        if room < 0:
-            break
-        rows.setdefault(position, []).append(fold_lines(fact))
-    lines = [add_handles(f"- {', '.join(rows[at])}", Ranges.of([at])) for at in sorted(rows)]
-    return "\n".join([heading, *lines]) if lines else ""
+@dataclass(frozen=True)
+class Checklist:
+    """What rules find in the blocks and in the earlier summary: the model has to say it."""
+
+    state: tuple[SummaryLine, ...] = ()
+    """Requests, rules, open failures, work in progress and next steps, the weightiest first."""
+    facts: tuple[LikelyFact, ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.state or self.facts)
+
+    def split_at(self, prefix: Ranges) -> "tuple[Checklist, Checklist]":
+        """Return the list of what came before a turn's beginning, and that of the beginning."""
+        turn = Checklist(
+            tuple([line for line in self.state if line.newest in prefix]),
+            tuple([fact for fact in self.facts if fact.newest in prefix]),
+        )
+        before = Checklist(
+            tuple([line for line in self.state if line not in turn.state]),
+            tuple([fact for fact in self.facts if fact not in turn.facts]),
+        )
+        return before, turn
+
+    def write_missing(self, text: str, covers: Ranges, room: int) -> str:
+        """Return a block with what the text leaves out, within `room` characters; state first."""
+        room -= len(f"## {LEFT_OUT_HEADING}")
+        said = [frozenset(_list_telling_words(line)) for line in text.split("\n")]
+        written: list[str] = []
+        for line in self.state:
+            if room < _MIN_LINE_CHARS or line.handles - covers or _is_said(line, text, said):
+                continue
+            head = "- " if line.is_quote or FAILED_MARK in line.text else f"- {line.section}: "
+            left = room - len(f"\n{head}")
+            written.append(head + line.write_within(min(left, MAX_STATE_LINE_CHARS)))
+            room -= len(f"\n{written[-1]}")
+            said.append(frozenset(_list_telling_words(written[-1])))
+        rows: dict[int, list[str]] = {}
+        shown = "\n".join([text, *written])
+        for fact, position in self.facts:
+            if fact in shown or position not in covers:
+                continue
+            room -= len(fact) + _FACT_FRAME_CHARS
+            if room < 0:
+                break
+            rows.setdefault(position, []).append(fold_lines(fact))
+        written += [add_handles(f"- {', '.join(rows[at])}", Ranges.of([at])) for at in sorted(rows)]
+        return "\n".join([f"## {LEFT_OUT_HEADING}", *written]) if written else ""
+
+
+def make_checklist(material: Material) -> Checklist:
+    """Return what a summary of the material has to say, by the rules of `extractive`."""
+    earlier = read_earlier_lines(material.previous_sections, material.previous, material.covers)
+    lines = gather_lines(material, list(earlier), BlockReader())
+    state, room = list[SummaryLine](), _MAX_STATE_CHARS
+    for line in lines:
+        if _is_state(line) and line.weight >= _MIN_STATE_WEIGHT and line.handles:
+            room -= min(len(line.full_text), MAX_STATE_LINE_CHARS)
+            if room < 0:
+                break
+            state.append(line)
+    facts = list_likely_facts(material.removed_items, material.kept_items, _MAX_FACTS)
+    return Checklist(tuple(state), tuple(facts))
+
+
+def _is_state(line: SummaryLine) -> bool:
+    if line.section is SummarySection.TURN:
+        return line.is_quote or FAILED_MARK in line.text
+    return line.section in _STATE_SECTIONS
+
+
+def _is_said(line: SummaryLine, text: str, said: Sequence[frozenset[str]]) -> bool:
+    """Check whether one line of a text has half of the words; of a failure, and of its reason."""
+    if line.text in text:
+        return True
+    parts = [_list_telling_words(part) for part in line.text.split(FAILED_MARK)]
+    return any(parts) and any(
+        all(2 * len(words & found) >= len(words) for words in parts) for found in said
+    )
+
+
+def _list_telling_words(text: str) -> set[str]:
+    return {word.casefold() for word in _TELLING_WORD.findall(text)}

@@ -18,7 +18,7 @@ from cutbank.projections.rendering.catalog import render_view
 TOOLS: list[JsonValue] = [
     {"name": "bash", "description": "Runs.", "input_schema": {"type": "object"}}
 ]
-WORDS = "## Goal\n- it works (#5)"
+WORDS = "## Goal\n- fix it and never push; it works (#5)"
 ANSWER = Says(WORDS, Tokens(40, 12, cache_read=9_000))
 SERVED = pytest.mark.parametrize("provider", DIALECTS[:3], ids=str)
 """Marks a test of each format in which a request is served."""
