@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from .adapters.runtime.sessions.context_meter import ContextMeasurement as ContextMeasurement
     from .adapters.runtime.sessions.context_meter import find_context_limit as find_context_limit
     from .adapters.runtime.sessions.context_meter import measure_context as measure_context
+    from .adapters.runtime.sessions.responses import read_message as read_message
     from .adapters.runtime.sessions.session_log import SessionInfo as SessionInfo
     from .adapters.runtime.sessions.session_records import Record as Record
     from .adapters.runtime.sessions.session_records import SessionRecords as SessionRecords
@@ -165,6 +166,7 @@ _NAMES = {
         "ContextMeasurement find_context_limit measure_context"
     ),
     "adapters.runtime.sessions.block_lookup": "RecalledBlock",
+    "adapters.runtime.sessions.responses": "read_message",
     "adapters.runtime.sessions.session_log": "SessionInfo",
     "adapters.runtime.sessions.session_records": "Record SessionRecords",
     "adapters.runtime.sessions.session_store": "SessionStore open",

@@ -44,6 +44,8 @@ def test_every_file_of_the_package_is_packaged(tracked: list[str]) -> None:
     setuptools = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]
     ours = [Path(name) for name in tracked if name.split("/")[0] in RINGS]
     folders = {".".join(("cutbank", *file.parts[:-1])) for file in ours if file.suffix == ".py"}
+    mapped = {path.replace("/", "."): name for name, path in setuptools["package-dir"].items()}
+    folders = {mapped.get(folder.removeprefix("cutbank."), folder) for folder in folders}
     data = {
         path.relative_to(ROOT)
         for package, patterns in setuptools["package-data"].items()

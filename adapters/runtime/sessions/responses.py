@@ -1,11 +1,22 @@
-"""Reads the response of a provider's client into blocks, with its usage."""
+"""Reads a provider's responses and messages into blocks."""
 
-from collections.abc import Iterable, Iterator
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 from uuid import uuid4
 
-from ....domain.blocks import AnyBlock, Block, BlockKind, Media, Native, ToolCall, ToolResult
-from ....domain.errors import InvalidResponseError
+from ....domain.blocks import (
+    AnyBlock,
+    Block,
+    BlockKind,
+    BlockMetadata,
+    Media,
+    Native,
+    ToolCall,
+    ToolResult,
+)
+from ....domain.errors import InvalidResponseError, InvalidSettingError
+from ....domain.native_item import Item
 from ....domain.session_events import Usage
 from ...transcripts.formats.claude_code.entries import read_claude_usage
 from ...transcripts.formats.content import base64_to_bytes, media_kind_of
@@ -52,6 +63,59 @@ def read_response(response: object, id: str | None = None) -> ProviderResponse:
             f"cannot read this {name} as a model's response: {error}. Give what the client of "
             "anthropic, openai or google-genai returned; of a stream, its final response"
         ) from None
+
+
+_READERS: dict[str, Callable[[JsonDict, SourceLine, int], Iterator[MessagePart]]] = {
+    "anthropic": anthropic.read_anthropic_parts,
+    "openai-chat": openai_chat.read_chat_parts,
+    "openai-responses": openai_responses.read_response_parts,
+}
+
+
+def read_message(message: Mapping[str, Any], provider: str) -> Item:
+    """Read a message of a conversation, or one item of it, for `session.append`.
+
+    `provider` is the wire format: `anthropic`, `openai-chat` or `openai-responses`. A part that is
+    not known, or has another form than the provider's, becomes a text of its JSON. Raises
+    InvalidSettingError for another provider, and for what is not a JSON object.
+    """
+    if provider not in _READERS:
+        known = ", ".join(_READERS)
+        raise InvalidSettingError(f"no messages of {provider!r} are known; give one of {known}")
+    try:
+        text = json.dumps(dict(message), ensure_ascii=False)
+        value: JsonDict = json.loads(text)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise InvalidSettingError(f"the message is not a JSON object: {error}") from None
+    try:
+        parts = list(_READERS[provider](value, _LINE, 1))
+    except MalformedError:
+        parts = []
+    blocks = [
+        _spell_native(part) if isinstance(part, BlockMetadata) else _make_text_of_json(part, value)
+        for part in parts or [UnknownPart("", value)]
+    ]
+    return Item(text, blocks, provider)
+
+
+def _spell_native(block: AnyBlock) -> AnyBlock:
+    """Spell what a block keeps of the item as the item does, so that it is stored once."""
+    if block.native is None:
+        return block
+    spelled = json.dumps(json.loads(block.native.item), ensure_ascii=False)
+    return block.model_copy(update={"native": block.native.model_copy(update={"item": spelled})})
+
+
+def _make_text_of_json(
+    part: ProviderCompaction | UnknownPart | MalformedPart, message: JsonDict
+) -> Block:
+    value = part.item if isinstance(part, UnknownPart) else message
+    is_models = message.get("role", "assistant") == "assistant"
+    return Block(
+        kind=BlockKind.ASSISTANT if is_models else BlockKind.DEVELOPER,
+        text=json.dumps(value, ensure_ascii=False),
+        name=str(value.get("type") or "") or None if isinstance(value, dict) else None,
+    )
 
 
 def _read(body: JsonDict) -> ProviderResponse:

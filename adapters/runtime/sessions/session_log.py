@@ -324,6 +324,11 @@ class SessionLog:
                     if self._load().version == before:
                         raise
                     continue
+                if session.version == before:  # nothing to store, if that is true of the newest
+                    events.refresh(session.id)
+                    if self._load().version == before:
+                        return result
+                    continue
                 stored = list(keys)
                 if key is not None:
                     first, last, *_ = cast("tuple[int, ...]", result)

@@ -12,6 +12,7 @@ from short_sessions import compacted, said, shortens
 import cutbank
 from cutbank import (
     Block,
+    InvalidSettingError,
     Item,
     StoredSession,
     ToolCall,
@@ -216,3 +217,82 @@ def test_an_item_that_cannot_be_put_together_is_found(session: StoredSession) ->
 
     assert (violation.rule, violation.position) == ("log", session.position)
     assert "item" in violation.what
+
+
+READ: dict[str, tuple[dict[str, Any], list[str]]] = {
+    "openai-responses": (
+        {"type": "function_call", "call_id": "1", "name": "read", "arguments": "{}"},
+        ["tool_call"],
+    ),
+    "openai-chat": (
+        {
+            "role": "assistant",
+            "content": "I look.",
+            "tool_calls": [
+                {"id": "1", "type": "function", "function": {"name": "read", "arguments": "{}"}}
+            ],
+        },
+        ["assistant", "tool_call"],
+    ),
+    "anthropic": (
+        {
+            "role": "assistant",
+            "content": [
+                {"type": "thinking", "thinking": "Hm.", "signature": "s"},
+                {"type": "tool_use", "id": "1", "name": "read", "input": {}},
+            ],
+        },
+        ["thinking", "tool_call"],
+    ),
+}
+
+
+@pytest.mark.parametrize("provider", READ)
+def test_a_providers_message_is_read_and_comes_back(session: StoredSession, provider: str) -> None:
+    message, kinds = READ[provider]
+
+    session.append(cutbank.read_message(message, provider))
+
+    blocks = list(session.blocks())
+    assert [one.block.kind for one in blocks] == kinds
+    assert blocks[-1].item == message
+
+
+@pytest.mark.parametrize(
+    ("message", "kind"),
+    [
+        ({"type": "new", "of": [1.5, None]}, "assistant"),
+        ({"type": "function_call", "call_id": "1"}, "assistant"),
+        ({"role": "user", "content": [{"type": "text", "text": "a"}, {"type": "new"}]}, "user"),
+        ({"role": "system", "content": 5}, "developer"),
+        ({}, "assistant"),
+    ],
+)
+def test_what_is_not_known_of_a_message_is_a_text_and_comes_back(
+    session: StoredSession, message: dict[str, Any], kind: str
+) -> None:
+    session.append(cutbank.read_message(message, "openai-responses"))
+
+    blocks = list(session.blocks())
+    assert blocks[0].block.kind == kind
+    assert all(one.block.text for one in blocks)
+    assert blocks[-1].item == message
+
+
+def test_reasoning_is_stored_once(session: StoredSession) -> None:
+    secret = "x" * 50_000
+    item = {"type": "reasoning", "id": "r", "summary": [], "encrypted_content": secret}
+
+    session.append(cutbank.read_message(item, "openai-responses"))
+
+    (block,) = session.blocks()
+    assert block.item == item
+    assert block.stored_item is not None
+    assert len(block.stored_item.item) < 100
+
+
+def test_a_message_of_no_known_provider_is_refused() -> None:
+    with pytest.raises(InvalidSettingError, match="no messages of 'mine' are known"):
+        cutbank.read_message({}, "mine")
+    with pytest.raises(InvalidSettingError, match="the message is not a JSON object"):
+        cutbank.read_message({"a": object()}, "anthropic")

@@ -1,9 +1,11 @@
 """What is taken back leaves every view at once, with what belongs to it, and stays in the log."""
 
 import pytest
+from databases import each_database
 from opened_stores import store_of
 from short_sessions import call, compacted, positions, result, said, words
 
+import cutbank
 from cutbank import Block, Ranges, StoredSession, verify
 from cutbank.domain.errors import (
     DuplicateToolCallError,
@@ -125,3 +127,20 @@ def test_retracting_behind_a_summary_undoes_it(session: StoredSession, five: lis
     assert session.view().boundary is None
     assert words(session.view()) == ["q1", "q3", "q4", "q5"]
     assert verify(store_of(session)).is_ok
+
+
+@each_database
+@pytest.mark.parametrize("is_batch", [False, True])
+def test_what_was_stored_elsewhere_is_taken_back_here(database: str, *, is_batch: bool) -> None:
+    with cutbank.open(database) as here, cutbank.open(database) as elsewhere:
+        session = here.session("a")
+        writer = here if is_batch else elsewhere
+        with writer.batch(), writer.batch():
+            writer.session("a").append(Block.user("there"))
+            writer.session("a").records.put("state", 1)
+
+        assert session.records.remove("state")
+        popped = session.pop()
+
+        assert popped is not None
+        assert popped.block.text == "there"

@@ -1,10 +1,10 @@
-"""OpenAI's Responses API; of its answers, those that are text."""
+"""OpenAI's Responses API; of its streams, those of text."""
 
 from collections.abc import Iterator
 from itertools import count
 from typing import Any
 
-from .answers import Body, Refusal, Refuses, Request, Says, Stop, Tokens, event, in_parts
+from .answers import Body, Refusal, Refuses, Request, Says, Stop, Tokens, as_json, event, in_parts
 from .refusals import refuse_as_openai
 
 
@@ -71,7 +71,17 @@ def _head(says: Says, request: Request) -> Body:
 
 def _items(says: Says, request: Request) -> list[Body]:
     if not says.text:
-        return []
+        return [
+            {
+                "id": f"fc_{request.number:04}_{call.id}",
+                "type": "function_call",
+                "status": "completed",
+                "call_id": call.id,
+                "name": call.name,
+                "arguments": as_json(call.arguments).decode(),
+            }
+            for call in says.calls
+        ]
     part = {"type": "output_text", "text": says.text, "annotations": [], "logprobs": []}
     return [
         {

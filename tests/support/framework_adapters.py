@@ -1,0 +1,93 @@
+"""One way to drive the adapter of each framework, for the rules that all of them keep."""
+
+from collections.abc import Callable, Coroutine, Sequence
+from dataclasses import dataclass
+from importlib.util import find_spec
+from typing import Any
+
+import pytest
+
+import cutbank
+from cutbank import SessionStore, StoredSession
+
+WORDS = "the quick brown lynx reads line after line of a long file"
+
+
+@dataclass(frozen=True)
+class Adapter:
+    """How a framework stores its items in a session, and reads them."""
+
+    framework: str
+    """The module that has to be installed."""
+    open: Callable[[SessionStore, str], Any]
+    """Return the framework's session of that name."""
+    log: Callable[[Any], StoredSession]
+    add: Callable[[Any, Sequence[Any]], Coroutine[Any, Any, None]]
+    read: Callable[[Any], Coroutine[Any, Any, list[Any]]]
+    """Return all items as the framework gets them back."""
+    make_turn: Callable[[int], list[Any]]
+    """Return the items of a turn: a prompt, a call of a tool, its result, and an answer."""
+
+    def __str__(self) -> str:
+        return self.framework
+
+
+def make_result(number: int) -> str:
+    return f"result {number}: " + f"{WORDS} " * 20
+
+
+def make_openai_turn(number: int) -> list[dict[str, Any]]:
+    said = {"type": "output_text", "text": f"Answer {number}.", "annotations": []}
+    call = {"call_id": f"call-{number}", "name": "read", "arguments": f'{{"path": "{number}.py"}}'}
+    return [
+        {"role": "user", "content": f"Question {number}?"},
+        {"type": "reasoning", "id": f"rs_{number}", "summary": [], "encrypted_content": "x" * 60},
+        {"type": "function_call", "id": f"fc_{number}", "status": "completed", **call},
+        {
+            "type": "function_call_output",
+            "call_id": f"call-{number}",
+            "output": make_result(number),
+        },
+        {
+            "type": "message",
+            "id": f"msg_{number}",
+            "role": "assistant",
+            "status": "completed",
+            "content": [said],
+        },
+    ]
+
+
+def open_openai_session(store: SessionStore, key: str) -> Any:
+    from cutbank.frameworks.openai_agents import CutbankSession  # noqa: PLC0415 - not everywhere
+
+    return CutbankSession(key, store, limit=8_000)
+
+
+ADAPTERS = (
+    Adapter(
+        framework="agents",
+        open=open_openai_session,
+        log=lambda session: session.log,
+        add=lambda session, items: session.add_items(list(items)),
+        read=lambda session: session.get_items(-1),
+        make_turn=make_openai_turn,
+    ),
+)
+
+
+def find_adapter(framework: str) -> Adapter:
+    """Return an adapter, or skip the test where its framework is not installed."""
+    if find_spec(framework) is None:
+        pytest.skip(f"{framework} is not installed: scripts/test-frameworks has it")
+    return next(adapter for adapter in ADAPTERS if adapter.framework == framework)
+
+
+async def add_turns(database: str, framework: str, first: int, turns: int) -> None:
+    """Store turns in the session `shared`, and print the number of each once it is stored."""
+    adapter = find_adapter(framework)
+    with cutbank.open(database) as store:
+        session = adapter.open(store, "shared")
+        for number in range(first, first + turns):
+            await adapter.add(session, adapter.make_turn(number))
+            print(number, flush=True)  # noqa: T201 - for the test that reads it
