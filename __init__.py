@@ -41,6 +41,8 @@ if TYPE_CHECKING:
     from .adapters.runtime.importing.importer import import_transcripts as import_transcripts
     from .adapters.runtime.importing.reread import RereadReport as RereadReport
     from .adapters.runtime.importing.reread import reread as reread
+    from .adapters.runtime.kept_sources import SourceHit as SourceHit
+    from .adapters.runtime.kept_sources import search_sources as search_sources
     from .adapters.runtime.maintenance import run_maintenance as run_maintenance
     from .adapters.runtime.sessions.block_lookup import RecalledBlock as RecalledBlock
     from .adapters.runtime.sessions.context_meter import ContextMeasurement as ContextMeasurement
@@ -56,8 +58,6 @@ if TYPE_CHECKING:
     from .adapters.runtime.sessions.stored_session import StoredSession as StoredSession
     from .adapters.runtime.sessions.stored_session import end_turn as end_turn
     from .adapters.runtime.sessions.stored_session import schedule_wake as schedule_wake
-    from .adapters.runtime.source_search import SourceHit as SourceHit
-    from .adapters.runtime.source_search import search_sources as search_sources
     from .adapters.runtime.worker_threads import run_async as run_async
     from .adapters.settings.load_settings import load_settings as load_settings
     from .adapters.settings.policy_catalog import get_policy as get_policy
@@ -173,7 +173,7 @@ _NAMES = {
     "adapters.runtime.sessions.stored_session": (
         "AppendResult StoredSession end_turn schedule_wake"
     ),
-    "adapters.runtime.source_search": "SourceHit search_sources",
+    "adapters.runtime.kept_sources": "SourceHit search_sources",
     "adapters.runtime.worker_threads": "run_async",
     "adapters.settings.load_settings": "load_settings",
     "adapters.settings.policy_catalog": "get_policy",

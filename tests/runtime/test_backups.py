@@ -21,7 +21,7 @@ from processes import processes
 
 import cutbank
 from cutbank import Block, MaintenanceSettings, SessionStore, run_maintenance, verify
-from cutbank.adapters.runtime.backups import UNFINISHED, Backups, BackupStatus, list_superfluous
+from cutbank.adapters.runtime.maintenance import UNFINISHED, Backups, BackupStatus, list_superfluous
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 

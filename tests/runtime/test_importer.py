@@ -23,7 +23,7 @@ from cutbank import (
     verify,
 )
 from cutbank.adapters.runtime.importing.import_batch import ImportBatch, ImportTarget
-from cutbank.adapters.runtime.source_search import read_kept_lines
+from cutbank.adapters.runtime.kept_sources import read_kept_lines
 from cutbank.adapters.transcripts.formats.steps import Append, SessionStart
 from cutbank.domain.errors import ImportFileError, NothingToCompactError
 from cutbank.domain.session_events import ModelCalled

@@ -118,9 +118,7 @@ def test_a_schema_is_named_by_a_parameter_or_by_the_search_path() -> None:
 def test_without_the_extra_one_line_says_what_to_install(
     database: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(
-        "cutbank.adapters.storage.event_log.database_addresses.find_spec", lambda _: None
-    )
+    monkeypatch.setattr("cutbank.adapters.storage.event_log.event_store.find_spec", lambda _: None)
 
     with one_line("pip install 'cutbank[postgres]'"):
         cutbank.open(database)

@@ -14,8 +14,7 @@ from psycopg.sql import SQL, Identifier
 
 from cutbank import SessionStore
 from cutbank.adapters.storage.event_log.addresses import PostgresAddress
-from cutbank.adapters.storage.event_log.database_addresses import make_environment
-from cutbank.adapters.storage.event_log.event_store import EventStore
+from cutbank.adapters.storage.event_log.event_store import EventStore, make_environment
 from cutbank.adapters.storage.postgres.postgres_recorder import PostgresRecorder
 from cutbank.adapters.storage.sqlite.sqlite_recorder import SQLiteRecorder
 

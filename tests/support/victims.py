@@ -14,9 +14,9 @@ from transcripts import import_path
 
 import cutbank
 from cutbank import Block, CompactionOptions, StoredSession, ToolCall, ToolResult, verify
-from cutbank.adapters.runtime.backups import Backups, read_moment
 from cutbank.adapters.runtime.compaction.outcome import CompactionOutcome
 from cutbank.adapters.runtime.importing import transcript_import
+from cutbank.adapters.runtime.maintenance import Backups, read_moment
 from cutbank.adapters.settings.settings import MaintenanceSettings
 from cutbank.adapters.storage.read_models.read_models import ReadModels
 from cutbank.domain.blocks import AnyBlock

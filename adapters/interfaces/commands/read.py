@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from ....domain.compaction import MAIN_LINEAGE
 from ....domain.errors import InvalidSettingError
 from ...analysis.auditing.diffs import number_compactions
+from ...runtime.kept_sources import SourceHit, read_kept_lines, search_sources
 from ...runtime.sessions.block_lookup import RecalledBlock
-from ...runtime.source_search import SourceHit, read_kept_lines, search_sources
 from ..command_line.blocks import (
     BlockLog,
     LoggedBlock,

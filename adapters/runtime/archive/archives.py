@@ -13,8 +13,7 @@ from eventsourcing.persistence import IntegrityError
 from ....domain.compaction_events import CompactBoundary
 from ....domain.errors import ExportError, ImportFileError
 from ....domain.session_events import BlockAppended, ToolCalled, ToolReturned
-from ...storage.event_log.database_addresses import make_environment
-from ...storage.event_log.event_store import EventStore
+from ...storage.event_log.event_store import EventStore, make_environment
 from ...storage.event_log.storage_errors import translate_storage_errors
 from ...storage.private_files import open_new_path
 from ...storage.sqlite.sqlite_schema import LOG_APPLICATION_ID

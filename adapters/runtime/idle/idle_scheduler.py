@@ -11,8 +11,7 @@ from apscheduler.triggers.interval import IntervalTrigger
 
 from ....domain.errors import InvalidSettingError
 from ....domain.idle_rules import IdleRules
-from ..backups import Backups
-from ..maintenance import Retention
+from ..maintenance import Backups, Retention
 from ..sessions.session_store import SessionStore
 from .idle_worker import MAX_LOOK_INTERVAL, IdleWorker
 from .notices import NoticeKind, NoticeListener

@@ -8,7 +8,7 @@ from typing import Any, cast
 from ....domain.idle_rules import SPEND_WINDOW, IdleRules
 from ....projections.read_models.timestamps import format_timestamp
 from ...storage.event_log.storage_errors import translate_storage_errors
-from ..backups import Backups
+from ..maintenance import Backups
 from ..sessions.session_store import SessionStore
 from ..sessions.store_context import read_store_time
 from .due_sessions import DueSessionIndex

@@ -16,8 +16,7 @@ from ....domain.errors import StorageError
 from ....domain.idle_rules import IdleRules
 from ...storage.event_log.event_store import get_utc_now
 from ...storage.event_log.storage_errors import translate_storage_errors
-from ..backups import Backups
-from ..maintenance import Retention
+from ..maintenance import Backups, Retention
 from ..sessions.session_store import SessionStore
 from ..sessions.store_context import ServerClock
 from ..telemetry.activation import record_notice

@@ -17,8 +17,7 @@ from ....domain.session import Session
 from ....domain.session_events import Parent
 from ...storage.event_log.addresses import hide_passwords, is_postgres, make_absolute
 from ...storage.event_log.chain import SessionName
-from ...storage.event_log.database_addresses import make_environment
-from ...storage.event_log.event_store import EventStore, get_utc_now
+from ...storage.event_log.event_store import EventStore, get_utc_now, make_environment
 from ...storage.event_log.storage_errors import translate_storage_errors
 from ...storage.private_files import is_shared
 from ...storage.sqlite.database_file import find_database_path

@@ -26,8 +26,8 @@ from ....domain.session_events import RECORD_TOPICS, SessionOpened
 from ....projections.view_content import RecordedEvent
 from .event_mapper import EventMapper
 from .log_names import remember
-from .log_reader import LogReader
 from .log_tables import StoredRow
+from .recorder import Recorder
 
 SessionName = tuple[str, str]
 """The namespace and key of a session."""
@@ -111,7 +111,7 @@ class StreamReader:
     A thread in a batch has a cache of its own.
     """
 
-    recorder: LogReader
+    recorder: Recorder
     mapper: EventMapper
     _changing: Lock
     """Held while open streams are added to the caches or dropped."""

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from datetime import UTC, datetime
+from importlib.util import find_spec
 from threading import Lock, RLock
 from typing import Any, ClassVar, TypeVar, cast
 from uuid import UUID
@@ -10,19 +11,17 @@ from uuid import UUID
 from eventsourcing.application import Application
 from eventsourcing.utils import Environment, EnvType, get_topic
 
-from ....domain.compaction import (
-    Compaction,
-    CompactionState,
-)
+from ....domain.compaction import Compaction, CompactionState
 from ....domain.compaction_events import CompactionOpened, LineageBase
 from ....domain.errors import NotFoundError, StorageError
 from ....domain.event import Aggregate, Event, load_state
 from ....domain.session import Session, SessionState, derive_session_id
 from ....domain.session_events import RECORD_TOPICS, RecordEvent, SessionOpened
 from ....projections.view_content import TokenCounts
+from ..sqlite.sqlite_recorder import open_sqlite  # with the store, not when it is first opened
+from .addresses import hide_passwords, is_postgres
 from .chain import MAX_CACHED_STREAMS, BatchState, LogCache, StreamReader
-from .database_addresses import open_recorder
-from .event_mapper import OPENING_TOPICS, EventMapper, matches_keyed_hash
+from .event_mapper import OPENING_TOPICS, EventMapper, ZstdCompressor, matches_keyed_hash
 from .log_tables import AppendKey, ImportRow, RecordRow, Segment, StoredRow, Stream
 from .recorder import Recorder
 
@@ -282,3 +281,40 @@ def _find_opened_streams(events: Sequence[Event]) -> list[Stream]:
 def _find_records(events: Sequence[Event]) -> list[RecordRow]:
     found = (cast(RecordEvent, event) for event in events if event.TOPIC in RECORD_TOPICS)
     return [RecordRow(event.originator_id, event.name, event.originator_version) for event in found]
+
+
+def make_environment(address: str, *, synchronous: str, compress: bool) -> dict[str, str]:
+    """Return the settings of eventsourcing's application for the database at `address`.
+
+    `synchronous` is FULL or NORMAL.
+    """
+    env = {"DATABASE": address, "SYNCHRONOUS": synchronous}
+    if compress:
+        env["COMPRESSOR_TOPIC"] = get_topic(ZstdCompressor)
+    return env
+
+
+def open_recorder(address: str, synchronous: str) -> Recorder:
+    if not address:
+        raise StorageError("a database needs a path: give one, or :memory:")
+    if not is_postgres(address):
+        return open_sqlite(address, synchronous)
+    _check_extra(address)
+    from ..postgres.postgres_recorder import open_postgres  # noqa: PLC0415 - needs the extra
+
+    return open_postgres(address, synchronous)
+
+
+def has_log_tables(address: str) -> bool:
+    _check_extra(address)
+    from ..postgres.postgres_datastore import has_schema_tables  # noqa: PLC0415 - needs the extra
+
+    return has_schema_tables(address)
+
+
+def _check_extra(address: str) -> None:
+    if not find_spec("psycopg"):
+        raise StorageError(
+            f"{hide_passwords(address)}: PostgreSQL needs one thing more: pip install "
+            "'cutbank[postgres]'"
+        )

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from transcripts import import_file, samples
 
 from cutbank import InvalidSettingError, NotFoundError, SessionStore, search_sources
-from cutbank.adapters.runtime import source_search
-from cutbank.adapters.runtime.source_search import read_kept_lines
+from cutbank.adapters.runtime import kept_sources
+from cutbank.adapters.runtime.kept_sources import read_kept_lines
 
 from .conftest import write
 
@@ -96,7 +96,7 @@ def test_the_lines_found_are_those_that_hold_the_text_however_the_bytes_are_cut(
     places = sorted({0, len(raw), *(cut for cut in cuts if cut < len(raw))})
     pieces = [raw[begin:end] for begin, end in pairwise(places)]
 
-    found = list(source_search.find_lines(pieces, {text.encode().lower()}))
+    found = list(kept_sources.find_lines(pieces, {text.encode().lower()}))
 
     wanted = text.encode().lower()
     assert [(number, line) for number, line, _ in found] == [
