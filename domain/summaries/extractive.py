@@ -34,6 +34,8 @@ _SECTION_SHARES: Mapping[SummarySection, float] = {
 }
 """The share of the room that each section fills first, in order; statements take the rest."""
 _FILES_SHARE = 0.15
+_MODIFIED_SHARE = 0.25
+"""The share of the room that files may fill if the agent modified so many."""
 _MIN_FILES_CHARS = 400
 _MIN_CHARS_WITH_HEADINGS = 480
 """A shorter summary holds only its most important lines."""
@@ -107,7 +109,8 @@ def _write_page(
     reader: BlockReader,
 ) -> Draft:
     listed = max(int(room * _FILES_SHARE), min(_MIN_FILES_CHARS, room // 4))
-    tags = write_file_lists(material.digest, material.removed_items, listed)
+    most = int(room * _MODIFIED_SHARE)
+    tags = write_file_lists(material.digest, material.removed_items, listed, most)
     page = SummaryPage(room, tags)
     page.set_earlier(parts, spare=min(room // 2, material.removed_tokens * CHARS_PER_TOKEN // 2))
     page.add_shares(lines, _compute_shares(material))

@@ -172,16 +172,19 @@ MODIFIED_TAG = "modified-files"
 _HARMLESS = str.maketrans("<>[\u201c\u201d", "\u2039\u203a(''")
 
 
-def write_file_lists(digest: Digest, items: Iterable[WindowItem], room: int) -> str:
+def write_file_lists(
+    digest: Digest, items: Iterable[WindowItem], room: int, modified_room: int = 0
+) -> str:
     """Return both lists in tags, within `room` characters; modified files come first.
 
-    Only where whole paths have no room, they are relative to the folder that the agent worked in,
-    which each list names.
+    Modified files may take `modified_room` characters if that is more. Only where whole paths have
+    no room, they are relative to the folder that the agent worked in, which each list names.
     """
     items, root = tuple(items), ""
     if sum(len(path) + 1 for path in (*digest.modified_files, *digest.read_files)) > room:
         root = find_root(items, (*digest.modified_files, *digest.read_files))
-    modified = _write_list(MODIFIED_TAG, digest.modified_files, items, room, root)
+    most = max(room, modified_room)
+    modified = _write_list(MODIFIED_TAG, digest.modified_files, items, most, root)
     if digest.modified_files and not modified:
         return ""
     read = _write_list(READ_TAG, digest.read_files, items, room - len(modified) - 1, root)

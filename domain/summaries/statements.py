@@ -201,9 +201,7 @@ def _iter_sentences(block: AnyBlock) -> Iterator[tuple[str, Sentence]]:
         text = message.said if message.is_request else ""
     for sentence in iter_sentences(make_printable(text)):
         line = tidy_line(sentence.text)
-        if not is_user and (lead := INTENT_PATTERN.match(line)):
-            line = line[lead.end() :].lstrip(" ,:")
-            if len(line) < _MIN_INTENT_CHARS:
-                continue
+        if not is_user and len(line) < _MIN_INTENT_CHARS and INTENT_PATTERN.match(line):
+            continue
         if _MIN_SENTENCE_CHARS <= len(line) <= 2 * MAX_STATEMENT_CHARS:
             yield line, sentence

@@ -256,6 +256,17 @@ def test_of_many_files_the_newest_are_named() -> None:
     assert re.search(r"^\.\.\. and \d+ more$", text, re.MULTILINE)
 
 
+def test_modified_files_have_more_room_than_files_that_were_read() -> None:
+    for tool, is_named in (("Edit", True), ("Read", False)):
+        talk = Talk().say("Go on with the task.", filler())
+        for number in range(45):
+            talk.call(tool, file_path=f"src/package/module_with_a_name_{number:02}.py")
+
+        text = talk.summary(2_000).text
+
+        assert ("... and" not in text) == is_named
+
+
 def test_paths_without_room_are_relative_to_the_folder_that_the_agent_worked_in() -> None:
     talk = Talk().say("Go on with the task.", filler())
     talk.call("exec_command", cmd="ls", workdir="/home/me/project")
