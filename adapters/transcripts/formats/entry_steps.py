@@ -7,7 +7,7 @@ from typing import Any
 
 from ....domain.blocks import AnyBlock, Block, BlockKind, Origin, ToolResult
 from .content import ContentPart, make_result_content
-from .fields import MalformedError
+from .fields import MalformedError, UnknownItemError
 from .json_lines import SourceLine
 from .steps import Append, EntryEnd, ImportStep, SkippedEntry, SourceProblem, UnknownEntry
 
@@ -142,4 +142,6 @@ def read_entry(entry: EntrySteps, read: Callable[..., None], *more: Any) -> list
         read(entry, *more)
     except MalformedError as error:
         entry.add_problem(str(error))
+    except UnknownItemError as error:
+        entry.add_unknown(str(error))
     return entry.finish()

@@ -24,6 +24,10 @@ class MalformedError(ValueError):
     """A field that is missing or has the wrong type; the message names it and the expected type."""
 
 
+class UnknownItemError(ValueError):
+    """An item, or a part of one, of an unknown type, which the message names."""
+
+
 def json_name(value: Any) -> str:
     return _NAMES[type(value)]
 

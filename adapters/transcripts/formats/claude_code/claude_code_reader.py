@@ -6,7 +6,14 @@ from typing import Any
 
 from .....domain.blocks import AnyBlock, Block, BlockKind, ToolResult
 from ..entry_steps import read_entry
-from ..fields import JsonDict, MalformedError, get_field, require_field, require_object
+from ..fields import (
+    JsonDict,
+    MalformedError,
+    UnknownItemError,
+    get_field,
+    require_field,
+    require_object,
+)
 from ..format import LineReader
 from ..json_lines import SourceLine
 from ..source import TranscriptSource
@@ -16,7 +23,6 @@ from .claude_entry import ClaudeEntry, WaitingLines
 from .compactions import SHORTENING_READERS, keep_after_summary, read_boundary
 from .content import (
     IndexedBlocks,
-    UnknownItemError,
     read_assistant_item,
     read_attachment,
     read_user_item,
@@ -111,7 +117,7 @@ class ClaudeTranscriptReader(LineReader):
         return [*steps, end] if end else steps
 
     def _read(self, entry: ClaudeEntry) -> None:
-        item = entry.item = require_object(entry.value)
+        item = require_object(entry.value)
         kind = require_field(item, "type", str)
         if kind == "system":
             kind = f"system/{require_field(item, 'subtype', str)}"
@@ -136,16 +142,16 @@ class ClaudeTranscriptReader(LineReader):
 
     def _read_request(self, entry: ClaudeEntry) -> RequestParameters | None:
         if entry.kind == "api-request-shape":
-            return self.audit.read_shape(entry.item)
-        if entry.kind == "api-request" and self.sessions.is_main_request(entry.item):
-            return self.audit.read_request(entry.item, f"asked:{entry.line.digest}")
+            return self.audit.read_shape(entry.value)
+        if entry.kind == "api-request" and self.sessions.is_main_request(entry.value):
+            return self.audit.read_request(entry.value, f"asked:{entry.line.digest}")
         return None
 
 
 def _read_once(entry: ClaudeEntry, reader: Callable[[ClaudeEntry], None]) -> None:
     """Read an entry, unless one with its id was read before."""
     entry.place()
-    item, node = entry.item, entry.node
+    item, node = entry.value, entry.node
     contents = [entry.kind, item.get("message"), item.get("attachment"), item.get("content")]
     content_hash = hash(entry.line.to_json(contents))
     if node.content_hash is None:
@@ -158,11 +164,11 @@ def _read_once(entry: ClaudeEntry, reader: Callable[[ClaudeEntry], None]) -> Non
 
 
 def _read_user(entry: ClaudeEntry) -> None:
-    summary = _read_summary_text(entry.item)
+    summary = _read_summary_text(entry.value)
     if summary is not None:
         _read_summary(entry, summary)
         return
-    if entry.item.get("isVisibleInTranscriptOnly") is True:
+    if entry.value.get("isVisibleInTranscriptOnly") is True:
         entry.skip(entry.kind)
         return
     conversation = entry.conversation
@@ -176,7 +182,7 @@ def _read_user(entry: ClaudeEntry) -> None:
         begins = not results and any(block.kind is BlockKind.USER for block in blocks)
         conversation.add_to_context(entry.node, begins=begins)
     if results:
-        entry.add(*entry.sessions.link_sub_agent(entry.item, conversation, results[0]))
+        entry.add(*entry.sessions.link_sub_agent(entry.value, conversation, results[0]))
 
 
 def _read_assistant(entry: ClaudeEntry) -> None:
@@ -188,7 +194,7 @@ def _read_assistant(entry: ClaudeEntry) -> None:
         _finish_boundary(entry)
         entry.add(*conversation.finish_message(next_id=id))
     if _append_items(entry, found):
-        time = get_field(entry.item, "timestamp", str)
+        time = get_field(entry.value, "timestamp", str)
         begins = conversation.begin_message(id, entry.node.id, time)
         conversation.add_to_context(entry.node, begins=begins)
     if conversation.message and conversation.message.id == id:
@@ -200,7 +206,7 @@ def _read_assistant(entry: ClaudeEntry) -> None:
 
 def _read_attachment(entry: ClaudeEntry) -> None:
     try:
-        blocks = read_attachment(entry.item, entry.line)
+        blocks = read_attachment(entry.value, entry.line)
     except UnknownItemError as error:
         entry.add_unknown(f"attachment/{error}")
         return
@@ -211,14 +217,14 @@ def _read_attachment(entry: ClaudeEntry) -> None:
 
 
 def _read_local_command(entry: ClaudeEntry) -> None:
-    text = require_field(entry.item, "content", str)
+    text = require_field(entry.value, "content", str)
     _append_aside(entry, [Block.developer(text, name="local_command")])
 
 
 def _read_shortening(entry: ClaudeEntry) -> None:
     read = SHORTENING_READERS[entry.kind]
     answered = entry.conversation.answer_entries
-    shortening = read(entry.item, f"{entry.node.id}:shortened", answered)
+    shortening = read(entry.value, f"{entry.node.id}:shortened", answered)
     entry.skip(entry.kind)
     if shortening.replacements:
         entry.add(shortening)
@@ -229,7 +235,7 @@ def _read_boundary(entry: ClaudeEntry) -> None:
     _finish_boundary(entry)
     node.nearest_above = None  # the next entry starts a new chain, whatever parent it names
     conversation.add_to_context(node, begins=True, blocks=False)
-    conversation.boundary = read_boundary(entry.item, entry.line, node, nodes)
+    conversation.boundary = read_boundary(entry.value, entry.line, node, nodes)
     entry.mark_compaction(entry.kind)
 
 
@@ -254,7 +260,7 @@ def _read_summary(entry: ClaudeEntry, text: str) -> None:
         entry.add_problem("a compaction's summary without a text")
     boundary = conversation.boundary
     if boundary is None:
-        boundary = read_boundary(entry.item, entry.line, node, nodes)
+        boundary = read_boundary(entry.value, entry.line, node, nodes)
     else:
         node.nearest_above = boundary.node
     conversation.add_to_context(node, begins=boundary.node is node, blocks=False)
@@ -264,7 +270,7 @@ def _read_summary(entry: ClaudeEntry, text: str) -> None:
             node.last_id = node.id
             entry.append_items({0: Block.developer(text, name="summary")})
         return
-    partial = boundary.is_partial or entry.item.get("summarizeMetadata") is not None
+    partial = boundary.is_partial or entry.value.get("summarizeMetadata") is not None
     if partial and not boundary.kept_ids:
         boundary.step = replace(boundary.step, partial_reason="what it kept")
         entry.add_problem("a partial compaction that does not say what it kept")
@@ -294,7 +300,7 @@ def _append_aside(entry: ClaudeEntry, blocks: list[Block]) -> None:
 
 
 def _read_message(entry: ClaudeEntry) -> JsonDict:
-    message = require_field(entry.item, "message", dict)
+    message = require_field(entry.value, "message", dict)
     role = get_field(message, "role", str, "message.")
     if role not in (None, entry.kind):
         raise MalformedError(f"message.role: expected {entry.kind}, got {role}")
@@ -309,7 +315,7 @@ def _read_items(
     entry.contents = read_message_items(message)
     for index, item in enumerate(entry.contents):
         try:
-            block = read(entry.item, item, entry.line)
+            block = read(entry.value, item, entry.line)
         except UnknownItemError as error:
             entry.add_unknown(f"{entry.kind}/{error}")
         except MalformedError as error:

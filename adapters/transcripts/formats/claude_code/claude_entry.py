@@ -19,7 +19,6 @@ class ClaudeEntry(EntrySteps):
     sessions: ConversationMap
     conversation: ClaudeConversation
     """The file's own, until the entry is placed."""
-    item: JsonDict = field(init=False)
     kind: str = field(init=False)
     node: EntryNode = field(init=False)
     """Its place in the tree, set by `place`."""
@@ -29,16 +28,16 @@ class ClaudeEntry(EntrySteps):
 
     def place(self) -> None:
         """Find the entry's conversation and its place in the tree."""
-        uuid = get_field(self.item, "uuid", str)
-        above = get_field(self.item, "parentUuid", str)
+        uuid = get_field(self.value, "uuid", str)
+        above = get_field(self.value, "parentUuid", str)
         id = uuid or self.line.digest
         parent = self.sessions.nodes.get(above or "")
-        conversation = self.sessions.find_conversation(self.item, id, parent)
-        is_root = above is None and "parentUuid" in self.item
+        conversation = self.sessions.find_conversation(self.value, id, parent)
+        is_root = above is None and "parentUuid" in self.value
         self.node = self.sessions.add_node(id, parent, conversation, is_root=is_root)
         self.conversation, self.id = conversation, uuid
         self.key = f"{uuid}:entry" if uuid else id
-        self.time = get_field(self.item, "timestamp", str)
+        self.time = get_field(self.value, "timestamp", str)
 
     def add(self, *steps: ImportStep) -> None:
         """Add steps of the entry's conversation."""

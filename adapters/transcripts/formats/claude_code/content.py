@@ -22,17 +22,21 @@ from .....domain.blocks import (
 )
 from .....projections.rendering import sendable
 from ..content import require_base64
-from ..fields import JsonDict, MalformedError, get_field, require_field, require_name, require_type
+from ..fields import (
+    JsonDict,
+    MalformedError,
+    UnknownItemError,
+    get_field,
+    require_field,
+    require_name,
+    require_type,
+)
 from ..json_lines import SourceLine
 from .entries import classify_user_text
 
 CLAUDE_CODE_PROVIDER = "anthropic"
 
 _MediaKind = Literal["image", "document"]
-
-
-class UnknownItemError(ValueError):
-    """An item of an unknown type."""
 
 
 def read_user_item(entry: JsonDict, item: Any, line: SourceLine) -> AnyBlock:

@@ -42,7 +42,7 @@ from .entries import (
     read_session_meta,
     read_session_start,
 )
-from .items import MODEL_KINDS, ItemContent, UnknownCodexItemError, read_communication, read_item
+from .items import MODEL_KINDS, ItemContent, read_communication, read_item
 
 _MAIN_LINE_TYPES = {"session_meta", "response_item", "event_msg", "turn_context", "compacted"}
 _LINE_TYPES = _MAIN_LINE_TYPES | {"inter_agent_communication", "token_usage_record"}
@@ -88,21 +88,15 @@ class CodexTranscriptReader(LineReader):
     def read(self, line: SourceLine) -> Iterable[ImportStep]:
         self.line = line
         self.now = EntrySteps(FORMAT_NAME, line, line.number, line.value, _line_key(line))
-        return read_entry(self.now, self._read_line)
+        return read_entry(self.now, self._read)
 
     def close(self, *, final: bool = False) -> Iterable[ImportStep]:  # noqa: ARG002 - nothing waits
         return [*self.compaction]  # it stays, since the count may be the very next line
 
-    def _read_line(self, entry: EntrySteps) -> None:
-        try:
-            self._read()
-        except UnknownCodexItemError as error:
-            entry.add_unknown(f"response_item/{error}")
-
     def _read_time(self) -> str | None:
         return get_field(self.line.value, "timestamp", str)
 
-    def _read(self) -> None:
+    def _read(self, _: EntrySteps) -> None:
         if not self.begin.key:
             self.begin = read_session_start(self.line.value, self.source)
             self.now.add(self.begin)

@@ -26,7 +26,7 @@ SKIPPED_LINE_TYPES = frozenset(
         "world_state",
     }
 )
-"""Types of lines that no model was sent unchanged, but that Codex may need to resume."""
+"""Types of lines that no model was sent, but that Codex may need to resume."""
 
 SHOWN = "shown to the person; items say what the model was sent"
 

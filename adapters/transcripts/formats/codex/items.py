@@ -20,6 +20,7 @@ from ..content import base64_to_bytes, image_from_address
 from ..fields import (
     JsonDict,
     MalformedError,
+    UnknownItemError,
     drop_fields,
     get_field,
     require_field,
@@ -40,11 +41,7 @@ OPAQUE_ITEM_TYPES = frozenset(
 )
 """Items that only the provider understands, and that no model wrote."""
 RAW_ITEM_TYPES = frozenset({"ghost_snapshot", "compaction_trigger"})
-"""Items that are kept unchanged; no model is sent them again."""
-
-
-class UnknownCodexItemError(ValueError):
-    """An item, or a part of one, of an unknown type."""
+"""Items that no model is sent again."""
 
 
 MODEL_KINDS = (BlockKind.ASSISTANT, BlockKind.THINKING, BlockKind.TOOL_CALL, BlockKind.ARTIFACT)
@@ -65,7 +62,7 @@ class ItemContent:
 
 
 def read_item(item: JsonDict, line: SourceLine) -> ItemContent:
-    """Read a response item. An item without blocks is kept raw."""
+    """Read a response item. An item without blocks is skipped."""
     kind = require_field(item, "type", str)
     if reader := _READERS.get(kind):
         return reader(item, line)
@@ -75,7 +72,7 @@ def read_item(item: JsonDict, line: SourceLine) -> ItemContent:
         return _keep_native(item, line, Block.developer("", name=kind))
     if kind in RAW_ITEM_TYPES:
         return ItemContent()
-    raise UnknownCodexItemError(kind)
+    raise UnknownItemError(f"response_item/{kind}")
 
 
 def read_communication(item: JsonDict) -> ItemContent:
@@ -120,7 +117,7 @@ def _read_part(part: Any, role: str) -> Block | None:
         return Block(kind=_classify_text(role, text), text=text) if text else None
     if kind == "input_image" and isinstance(url := part.get("image_url"), str):
         return Block(kind=BlockKind.IMAGE, media=image_from_address(url))
-    raise UnknownCodexItemError(f"message/{kind}")
+    raise UnknownItemError(f"response_item/message/{kind}")
 
 
 def _classify_text(role: str, text: str) -> BlockKind:

@@ -88,11 +88,8 @@ class CodexItemBuilder:
                 return self._build_call(said.position, call, own)
             case ToolResult() as result:
                 return self._build_result(result)
-            case Block(kind=BlockKind.ARTIFACT):
-                lost = "artifacts"
-            case Block(kind=BlockKind.NOTE, origin=origin):
-                is_raw = origin is not None
-                lost = "entries that only their own agent needs" if is_raw else "notes"
+            case Block(kind=BlockKind.ARTIFACT | BlockKind.NOTE as kind):
+                lost = f"{kind}s"
             case _ if own is not None and own.get("type") not in _PAIRED_CALLS:
                 return own
             case Block(kind=BlockKind.THINKING):

@@ -18,11 +18,10 @@ from .....domain.blocks import (
 )
 from .....domain.compaction_events import Trigger
 from .....projections.rendering import exchanges
-from ..claude_code.content import UnknownItemError
 from ..claude_code.entries import classify_user_text
 from ..content import MediaKind, require_base64, split_data_url
 from ..entry_steps import EntrySteps, digest_text
-from ..fields import JsonDict, MalformedError, require_field, require_object
+from ..fields import JsonDict, MalformedError, UnknownItemError, require_field, require_object
 from ..json_lines import SourceLine
 from ..steps import (
     ImportStep,

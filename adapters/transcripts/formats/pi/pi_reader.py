@@ -187,7 +187,7 @@ class PiTranscriptReader(LineReader):
 
 
 def _read_effects(entry: EntrySteps, kind: str, item: JsonDict) -> None:
-    """Record what an entry that is kept raw changes in the session."""
+    """Record what an entry without content changes in the session."""
     match kind:
         case "model_change":
             if model := read_model_change(item):
