@@ -6,10 +6,10 @@ from functools import cached_property
 
 from ..token_estimate import CHARS_PER_TOKEN
 from .anchors import Anchor, list_carried_keys
-from .further_stakes import Constraint, RepeatedPair
 from .later_references import LaterReference, RowBoundary, iter_stakes
 from .rows import Scores, ViewSegment
 from .session_reading import SessionReading
+from .stakes import Constraint, RepeatedPair
 from .visibility import SegmentVisibility, SessionVisibility
 
 

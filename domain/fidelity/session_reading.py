@@ -7,7 +7,8 @@ from itertools import accumulate
 from typing import NamedTuple
 
 from .anchors import Anchor, AnchorKind, list_carried_keys
-from .further_stakes import (
+from .rows import AGENT_KINDS, FidelityRow, RowKind, SessionRows
+from .stakes import (
     Constraint,
     FileTouch,
     ProsePairs,
@@ -16,7 +17,6 @@ from .further_stakes import (
     find_file_touches,
     find_prose_pairs,
 )
-from .rows import AGENT_KINDS, FidelityRow, RowKind, SessionRows
 from .words import WordContexts, WordPair, WordReader
 
 

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from ..summaries.layout import MODIFIED_TAG, READ_TAG
-from .further_stakes import SummaryContent
 from .quoted_context import has_quoted_context
 from .rows import WHOLE_HISTORY, ViewSegment
 from .session_reading import SessionReading
+from .stakes import SummaryContent
 from .words import MIN_SHARED_WORDS
 
 _TAGS = frozenset({f"/{READ_TAG}", f"/{MODIFIED_TAG}"})

@@ -7,7 +7,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from cutbank.domain.fidelity.anchors import MAX_LINE_CHARS, find_anchors, list_carried_keys
-from cutbank.domain.fidelity.further_stakes import (
+from cutbank.domain.fidelity.stakes import (
     MAX_PAIR_DISTANCE,
     SummaryContent,
     find_pairs_within,

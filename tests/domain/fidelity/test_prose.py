@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cutbank.domain.fidelity.fidelity_measure import FidelityMeasure
-from cutbank.domain.fidelity.further_stakes import RepeatedPair
 from cutbank.domain.fidelity.rows import AGENT_KINDS, WHOLE_HISTORY, RowKind
 from cutbank.domain.fidelity.session_reading import SessionReading
+from cutbank.domain.fidelity.stakes import RepeatedPair
 from cutbank.domain.ranges import Ranges
 
 
