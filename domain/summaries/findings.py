@@ -225,7 +225,8 @@ def classify_statement(sentence: Sentence) -> SummarySection:
     cues = count_cues(sentence)
     if SentenceCue.DECISION in cues:
         return SummarySection.DECISIONS
-    if SentenceCue.DONE in cues and not _PROPOSED.search(sentence.heading):
+    is_plan = SentenceCue.INTENT in cues or _PROPOSED.search(sentence.heading)
+    if SentenceCue.DONE in cues and not is_plan:
         return SummarySection.DONE
     return SummarySection.CONTEXT
 

@@ -180,7 +180,10 @@ _INSERTED_TAGS = re.compile(
     r"|command-(?:name|message|args|contents)|ide_\w+|[\w-]*hook[\w-]*|task-notification"
     r"|user_info|git_status)\b[^<>]*>"
 )
-_BRACKETED = re.compile(r"\[[^\[\]]*\]")
+_NOT_A_REQUEST = re.compile(
+    r"\[[^\[\]]*\]|/(?:clear|compact|context|cost|exit|login|model|resume|status|usage)"
+)
+"""What a program says in brackets, and a command to the program itself."""
 _MAX_MESSAGE_CHARS = 40_000
 """The middle of a longer message is not a request."""
 _GLANCE = 500
@@ -204,7 +207,7 @@ def parse_user_message(block: AnyBlock) -> UserMessage:
     text = tidy_line(said)
     # A line next to inserted text comes from the program as well.
     is_own = len(said) > 0.2 * min(len(block.text), _GLANCE)
-    is_blank = not text.strip(f"{ELLIPSIS} ") or _BRACKETED.fullmatch(text) is not None
+    is_blank = not text.strip(f"{ELLIPSIS} ") or _NOT_A_REQUEST.fullmatch(text) is not None
     return UserMessage(
         said,
         text,

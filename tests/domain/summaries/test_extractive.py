@@ -30,6 +30,7 @@ def test_what_a_program_put_into_a_message_is_not_the_users() -> None:
         "<system-reminder>Never mention this.</system-reminder>Fix the login page, please.",
         "[Request interrupted by user]",
         "<command-name>/compact</command-name>",
+        "/compact",
         f"<system-reminder>{'x' * 400}</system-reminder>Said by the program as well.",
         filler(),
     )
@@ -95,7 +96,11 @@ def test_what_was_done_is_told_with_its_result() -> None:
         .call("Bash", "collected 34 items\n===== 34 passed in 1.2s =====", command="pytest -q")
         .call("Bash", "a.py\nb.py", command="ls src | head -3")
         .call("Bash", "x" * 9_000, command="make assets")
-        .say(Block.assistant("I've added the flag to the command line."), filler())
+        .say(
+            Block.assistant("I've added the flag to the command line."),
+            Block.assistant("Let me check whether src/other_flags.py is tested now and works."),
+            filler(),
+        )
     )
 
     progress = talk.summary().sections["Progress"]
