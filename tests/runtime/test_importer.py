@@ -282,6 +282,22 @@ def test_unknown_entries_are_counted_and_found_in_the_source(
     assert store.session(SESSION).recall(search="hologram") == []
 
 
+def test_a_file_that_says_nothing_makes_no_session(store: SessionStore, file: Path) -> None:
+    told = Talk()
+    told.add("mode", mode="normal")
+    told.add("hologram", payload={"x": 1})
+    file.write_bytes(told.raw())
+
+    report = import_file(store, file)
+
+    assert (report.sessions, report.skipped, report.unknown) == (
+        [],
+        {"no model was sent it": 1},
+        {"hologram": 1},
+    )
+    assert list(store.sessions()) == []
+
+
 def test_nothing_to_import_is_said(store: SessionStore, tmp_path: Path) -> None:
     for path, reason in ((tmp_path / "nowhere", "does not exist"), (tmp_path, "no transcripts")):
         with pytest.raises(ImportFileError, match=reason):
