@@ -1,5 +1,6 @@
-"""OpenAI's Chat Completions API; of its answers, those that are text."""
+"""OpenAI's Chat Completions API; of its streamed answers, those that are text."""
 
+import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -25,6 +26,15 @@ class OpenAIChat:
 
     def whole(self, says: Says, request: Request) -> Body:
         message: Body = {"role": "assistant", "content": says.text or None, "refusal": None}
+        if says.calls:
+            message["tool_calls"] = [
+                {
+                    "id": call.id,
+                    "type": "function",
+                    "function": {"name": call.name, "arguments": json.dumps(call.arguments)},
+                }
+                for call in says.calls
+            ]
         choice = {"index": 0, "message": message, "logprobs": None}
         body = _head(says, request, "chat.completion")
         body["choices"] = [{**choice, "finish_reason": _STOPS[says.stop]}]
