@@ -33,11 +33,9 @@ from cutbank import (
     AsyncAgentLoop,
     Block,
     BlockKind,
-    DuplicateToolCallError,
     HistoryView,
     Item,
     NothingToCompactError,
-    OrphanToolResultError,
     Policy,
     RecalledBlock,
     SessionStore,
@@ -48,6 +46,8 @@ from cutbank import (
     list_items,
     run_async,
 )
+
+from .item_append import append_items
 
 PROVIDER = "openai-responses"
 RENDERER = "openai-agents"
@@ -199,25 +199,7 @@ class CutbankSession:
 
     def _append(self, items: Sequence[TResponseInputItem]) -> None:
         read = [cutbank.read_message(cast(dict[str, Any], item), PROVIDER) for item in items]
-        read = list(_tie_answers(read))
-        try:
-            self.log.append(*read)
-        except (DuplicateToolCallError, OrphanToolResultError):
-            # The framework may store half of a pair; it is kept as a text then.
-            with self.store.batch():
-                for item in read:
-                    self._append_any(item)
-
-    def _append_any(self, item: Item) -> None:
-        try:
-            with self.store.batch():
-                self.log.append(item)
-        except (DuplicateToolCallError, OrphanToolResultError):
-            blocks = [
-                Block(kind=BlockKind.DEVELOPER, text=block.text, message_id=block.message_id)
-                for block in item.blocks
-            ]
-            self.log.append(Item(item.json, blocks, PROVIDER))
+        append_items(self.store, self.log, list(_tie_answers(read)))
 
     def _iter_newest(self, after: int = 0) -> Iterator[TResponseInputItem]:
         """Yield the items that were stored after a position, newest first."""

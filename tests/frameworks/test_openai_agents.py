@@ -205,6 +205,14 @@ def test_a_forced_compaction_needs_no_threshold(opened: SessionStore) -> None:
     asyncio.run(run())
 
 
+def test_a_session_that_was_deleted_meanwhile_refuses(opened: SessionStore) -> None:
+    session = open_session(opened)
+    opened.delete("a")
+
+    with pytest.raises(cutbank.NotFoundError, match="was never opened"):
+        asyncio.run(session.add_items(make_openai_turn(0)))
+
+
 def test_a_closed_session_refuses(tmp_path: Path) -> None:
     session = open_session(tmp_path / "own.db")
     session.close()

@@ -64,7 +64,58 @@ def open_openai_session(store: SessionStore, key: str) -> Any:
     return CutbankSession(key, store, limit=8_000)
 
 
+def make_claude_turn(number: int) -> list[dict[str, Any]]:
+    answer = {"id": f"msg_{number}", "type": "message", "role": "assistant"}
+    call = {"type": "tool_use", "id": f"call-{number}", "name": "read", "input": {"path": "a.py"}}
+    result = {"type": "tool_result", "tool_use_id": f"call-{number}"}
+    thinking = {"type": "thinking", "thinking": "Hm.", "signature": "x" * 60}
+    messages: list[dict[str, Any]] = [
+        {"role": "user", "content": f"Question {number}?"},
+        {**answer, "content": [thinking]},
+        {**answer, "content": [call]},
+        {"role": "user", "content": [{**result, "content": make_result(number)}]},
+        {**answer, "id": f"end_{number}", "content": [{"type": "text", "text": "Done."}]},
+    ]
+    return [
+        {"type": "file-history-snapshot", "messageId": f"m{number}", "snapshot": {"of": [1.0]}},
+        *(
+            {"type": one["role"], "uuid": f"{number}-{at}", "message": one, "toolUseResult": {}}
+            for at, one in enumerate(messages)
+        ),
+    ]
+
+
+@dataclass
+class ClaudeTranscript:
+    """One transcript of a store of the Claude Agent SDK."""
+
+    store: Any
+    key: Any
+
+    async def add(self, entries: Sequence[Any]) -> None:
+        await self.store.append(self.key, list(entries))
+
+    async def read(self) -> list[Any]:
+        return await self.store.load(self.key) or []
+
+
+def open_claude_transcript(store: SessionStore, key: str) -> ClaudeTranscript:
+    from cutbank.frameworks.claude_agent import CutbankSessionStore  # noqa: PLC0415 - as above
+
+    return ClaudeTranscript(
+        CutbankSessionStore(store), {"project_key": "project", "session_id": key}
+    )
+
+
 ADAPTERS = (
+    Adapter(
+        framework="claude_agent_sdk",
+        open=open_claude_transcript,
+        log=lambda transcript: transcript.store.log(transcript.key),
+        add=lambda transcript, entries: transcript.add(entries),
+        read=lambda transcript: transcript.read(),
+        make_turn=make_claude_turn,
+    ),
     Adapter(
         framework="agents",
         open=open_openai_session,

@@ -1,0 +1,196 @@
+"""Keeps the transcripts of the Claude Agent SDK in a log, where they are searched and recalled.
+
+    import asyncio
+    from claude_agent_sdk import ClaudeAgentOptions, query
+    from cutbank.frameworks.claude_agent import CutbankSessionStore
+
+    async def main():
+        options = ClaudeAgentOptions(session_store=CutbankSessionStore("sessions.db"))
+        async for message in query(prompt="Hello", options=options):
+            print(message)
+
+    asyncio.run(main())
+
+`log(key)` is the stored session of a transcript.
+"""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from threading import Lock
+from time import time
+from typing import Any, TypeVar, cast
+from uuid import uuid4
+
+from claude_agent_sdk import (
+    SessionKey,
+    SessionListSubkeysKey,
+    SessionStoreEntry,
+    SessionStoreListEntry,
+    SessionSummaryEntry,
+    fold_session_summary,
+)
+
+import cutbank
+from cutbank import (
+    Block,
+    ConflictError,
+    Item,
+    NotFoundError,
+    Parent,
+    SessionStore,
+    StoredSession,
+    read_message,
+    run_async,
+)
+
+from .item_append import append_items
+
+PROVIDER_NAME = "claude-code"
+SUMMARY_RECORD = "claude-agent/summary"
+"""Where a session keeps when it was written, and what the SDK lists of it."""
+_SPOKEN = {"user", "assistant"}
+_T = TypeVar("_T")
+
+
+class CutbankSessionStore:
+    """A `SessionStore` of the Agent SDK: entries come back as they were; their words are blocks.
+
+    `store` is an open store, or the address of a database that this one opens and closes. Projects
+    are namespaces, `claude/PROJECT`; what a sub-agent wrote is a session of its own, with the
+    other as its parent.
+    """
+
+    def __init__(self, store: SessionStore | str | Path = "sessions.db") -> None:
+        self._owned = None if isinstance(store, SessionStore) else cutbank.open(store)
+        self.store = store if isinstance(store, SessionStore) else cast(SessionStore, self._owned)
+        self._clock, self._newest = Lock(), 0
+
+    def log(self, key: SessionKey) -> StoredSession:
+        """Return the stored session of a transcript. Raises NotFoundError if there is none."""
+        return self.store.session(_name(key), namespace=_namespace(key), create=False)
+
+    async def append(self, key: SessionKey, entries: list[SessionStoreEntry]) -> None:
+        """Store entries in one transaction; one whose `uuid` was stored before is left out."""
+        if entries:
+            await run_async(self._append, key, entries)
+
+    async def load(self, key: SessionKey) -> list[SessionStoreEntry] | None:
+        """Return all entries in order; None if there are none."""
+        return await run_async(self._load, key)
+
+    async def list_sessions(self, project_key: str) -> list[SessionStoreListEntry]:
+        """List the sessions of a project, and when each was written, in ms."""
+        summaries = await run_async(self._list_summaries, project_key)
+        return [{"session_id": one["session_id"], "mtime": one["mtime"]} for one in summaries]
+
+    async def list_session_summaries(self, project_key: str) -> list[SessionSummaryEntry]:
+        """List what the SDK shows of the sessions of a project."""
+        return await run_async(self._list_summaries, project_key)
+
+    async def delete(self, key: SessionKey) -> None:
+        """Delete a transcript, and those of its sub-agents; `store.erase` removes their content."""
+        await run_async(self._delete, key)
+
+    async def list_subkeys(self, key: SessionListSubkeysKey) -> list[str]:
+        """List the paths of the transcripts of a session's sub-agents."""
+        return await run_async(self._list_subpaths, key)
+
+    def close(self) -> None:
+        """Close the database, if it was opened here."""
+        if self._owned:
+            self._owned.close()
+
+    def _append(self, key: SessionKey, entries: Sequence[SessionStoreEntry]) -> None:
+        items: dict[str, Item] = {}
+        for entry in entries:
+            items.setdefault(str(entry.get("uuid") or uuid4()), _read_entry(entry))
+        _repeat_overtaken(lambda: self._append_once(key, entries, items))
+
+    def _append_once(
+        self, key: SessionKey, entries: Sequence[SessionStoreEntry], items: dict[str, Item]
+    ) -> None:
+        subpath = key.get("subpath")
+        with self.store.batch():
+            session = self.store.session(
+                _name(key),
+                namespace=_namespace(key),
+                parent=Parent(namespace=_namespace(key), key=key["session_id"])
+                if subpath
+                else None,
+            )
+            before = session.records.get(SUMMARY_RECORD)
+            append_items(self.store, session, list(items.values()), list(items))
+            if subpath:
+                return
+            summary = cast(SessionSummaryEntry, before.value) if before else None
+            folded = fold_session_summary(summary, key, list(entries))
+            folded["mtime"] = self._make_time(summary["mtime"] if summary else 0)
+            position = before.position if before else 0
+            session.records.put(SUMMARY_RECORD, cast(Any, folded), expect=position)
+
+    def _make_time(self, before: int) -> int:
+        """Return the time in ms, later than the session's last one and all given here."""
+        with self._clock:
+            self._newest = max(int(time() * 1000), self._newest + 1, before + 1)
+            return self._newest
+
+    def _load(self, key: SessionKey) -> list[SessionStoreEntry] | None:
+        try:
+            session = self.log(key)
+        except NotFoundError:
+            return None
+        entries = [cast(SessionStoreEntry, block.item) for block in session.blocks() if block.item]
+        return entries or None
+
+    def _list_summaries(self, project_key: str) -> list[SessionSummaryEntry]:
+        namespace = f"claude/{project_key}"
+        found = (one.records.get(SUMMARY_RECORD) for one in self.store.sessions(namespace))
+        return [cast(SessionSummaryEntry, one.value) for one in found if one]
+
+    def _delete(self, key: SessionKey) -> None:
+        namespace, name = _namespace(key), _name(key)
+        names = [name] if key.get("subpath") else [name, f"{name}/"]
+        found = [
+            session
+            for session in self.store.sessions(namespace, prefix=name)
+            if session.key == name or (len(names) > 1 and session.key.startswith(names[1]))
+        ]
+        if found:
+            self.store.delete(*found)
+
+    def _list_subpaths(self, key: SessionListSubkeysKey) -> list[str]:
+        prefix = f"{key['session_id']}/"
+        sessions = self.store.sessions(f"claude/{key['project_key']}", prefix=prefix)
+        return [session.key.removeprefix(prefix) for session in sessions]
+
+
+def _namespace(key: SessionKey) -> str:
+    return f"claude/{key['project_key']}"
+
+
+def _name(key: SessionKey) -> str:
+    subpath = key.get("subpath")
+    return f"{key['session_id']}/{subpath}" if subpath else key["session_id"]
+
+
+def _read_entry(entry: SessionStoreEntry) -> Item:
+    """Read an entry of a transcript; what is no message is a note, which no model is sent."""
+    value = cast(dict[str, Any], entry)
+    message = value.get("message")
+    if value.get("type") not in _SPOKEN or not isinstance(message, dict):
+        return Item(value, [Block.note("", name=str(value.get("type")))], PROVIDER_NAME)
+    blocks = read_message(message, "anthropic").blocks
+    if isinstance(answer := message.get("id"), str) and answer:
+        # One answer of the model is several entries, which leave a view together.
+        blocks = [block.model_copy(update={"message_id": answer}) for block in blocks]
+    return Item(value, blocks, PROVIDER_NAME)
+
+
+def _repeat_overtaken(work: Callable[[], _T], times: int = 10) -> _T:
+    """Do work again that another process has overtaken. Raises ConflictError in the end."""
+    for _ in range(times - 1):
+        try:
+            return work()
+        except ConflictError:
+            continue
+    return work()

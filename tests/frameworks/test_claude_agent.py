@@ -1,0 +1,154 @@
+"""Transcripts of the Claude Agent SDK are stored by cutbank, as the SDK demands of a store."""
+
+import asyncio
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import pytest
+from databases import each_database
+from framework_adapters import find_adapter, make_claude_turn
+from loopback.answers import Says
+from loopback.providers import KEY
+from loopback.server import Loopback, loopback
+
+import cutbank
+from cutbank import BlockKind, SessionStore
+
+ROOT = Path(__file__).parents[2]
+MAIN = {"project_key": "project", "session_id": "main"}
+SUB = {**MAIN, "subpath": "subagents/agent-1"}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _installed() -> None:
+    find_adapter("claude_agent_sdk")
+
+
+@pytest.fixture
+def opened(database: str) -> Iterator[SessionStore]:
+    with cutbank.open(database) as store:
+        yield store
+
+
+def open_transcripts(store: SessionStore | Path | str) -> Any:
+    return import_module("cutbank.frameworks.claude_agent").CutbankSessionStore(store)
+
+
+@pytest.mark.parametrize("loop", ["asyncio", "trio"])
+def test_the_contracts_of_the_sdk_hold(loop: str, tmp_path: Path) -> None:
+    check = import_module("claude_agent_sdk.testing").run_session_store_conformance
+    stores: list[Any] = []
+
+    def make_store() -> Any:
+        stores.append(open_transcripts(tmp_path / f"{len(stores)}.db"))
+        return stores[-1]
+
+    if loop == "asyncio":
+        asyncio.run(check(make_store))
+    else:
+        import_module("trio").run(check, make_store)
+
+    assert len(stores) >= 14
+    for store in stores:
+        store.close()
+
+
+@each_database
+def test_a_batch_that_is_sent_again_is_stored_once(opened: SessionStore) -> None:
+    async def run() -> None:
+        transcripts = open_transcripts(opened)
+        first, second = make_claude_turn(0)[1:], make_claude_turn(1)[1:]
+        await transcripts.append(MAIN, first)
+        (before,) = await transcripts.list_sessions("project")
+        await transcripts.append(MAIN, [*first, *second, second[0]])
+
+        assert await transcripts.load(MAIN) == first + second
+        (after,) = await transcripts.list_sessions("project")
+        assert after["mtime"] > before["mtime"]
+
+    asyncio.run(run())
+
+
+@each_database
+def test_a_sub_agents_transcript_is_a_child_that_goes_with_its_parent(opened: SessionStore) -> None:
+    async def run() -> None:
+        transcripts = open_transcripts(opened)
+        await transcripts.append(MAIN, make_claude_turn(0))
+        await transcripts.append(SUB, make_claude_turn(1))
+        await transcripts.append({**MAIN, "session_id": "mainly"}, make_claude_turn(2))
+
+        parent = transcripts.log(SUB).info.parent
+        assert (parent.namespace, parent.key) == ("claude/project", "main")
+        assert await transcripts.list_subkeys(MAIN) == ["subagents/agent-1"]
+        await transcripts.delete(MAIN)
+        assert await transcripts.load(SUB) is None
+        assert [one["session_id"] for one in await transcripts.list_sessions("project")] == [
+            "mainly"
+        ]
+
+    asyncio.run(run())
+
+
+@each_database
+def test_what_is_no_message_is_a_note_and_one_answer_is_one_message(opened: SessionStore) -> None:
+    transcripts = open_transcripts(opened)
+    asyncio.run(transcripts.append(MAIN, make_claude_turn(0)))
+
+    blocks = list(transcripts.log(MAIN).blocks())
+    assert [one.block.kind for one in blocks] == [
+        *(BlockKind.NOTE, BlockKind.USER, BlockKind.THINKING, BlockKind.TOOL_CALL),
+        *(BlockKind.TOOL_RESULT, BlockKind.ASSISTANT),
+    ]
+    assert [one.block.message_id for one in blocks[2:4]] == ["msg_0"] * 2
+    assert len(transcripts.log(MAIN).view().entries) == 5
+
+
+def run_program(*arguments: str, server: Loopback, cwd: Path) -> str:
+    """Run Python with a model on the loopback and a home of its own; return what it printed."""
+    own = {"HOME": str(cwd), "CLAUDE_CONFIG_DIR": str(cwd / "config"), "IS_SANDBOX": "1"}
+    quiet = {"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1", "DISABLE_TELEMETRY": "1"}
+    done = subprocess.run(
+        [sys.executable, *arguments],
+        capture_output=True,
+        check=False,
+        cwd=cwd,
+        text=True,
+        env=os.environ | own | quiet | {"ANTHROPIC_API_KEY": KEY, "ANTHROPIC_BASE_URL": server.url},
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_an_agent_is_resumed_from_the_log_alone(tmp_path: Path) -> None:
+    script = str(ROOT / "scripts" / "example_claude_agent.py")
+    with loopback(lambda _: Says("Hello to you.")) as server:
+        said = []
+        for prompt in ("First?", "Second?"):
+            said.append(run_program(script, "log.db", prompt, server=server, cwd=tmp_path))
+            # The files of the SDK's own program are gone: the log alone has the transcript.
+            shutil.rmtree(tmp_path / "config", ignore_errors=True)
+
+    assert said == ["Hello to you.\n"] * 2
+    assert "First?" in str(server.requests[-1].body["messages"])
+    with cutbank.open(tmp_path / "log.db") as store:
+        (session,) = store.sessions()
+        spoken = [one.block.text for one in session.blocks(kinds=["user", "assistant"])]
+    assert spoken == ["First?", "Hello to you.", "Second?", "Hello to you."]
+
+
+@pytest.mark.parametrize("where", ["module", "page"])
+def test_the_program_that_a_reader_sees_runs(where: str, tmp_path: Path) -> None:
+    doc = import_module("cutbank.frameworks.claude_agent").__doc__ or ""
+    program = "\n".join(line[4:] for line in doc.splitlines() if line[:4] in ("    ", ""))
+    if where == "page":
+        page = (ROOT / "docs" / "frameworks.md").read_text(encoding="utf-8")
+        (program,) = re.findall(r"## Claude Agent SDK\n\n```python\n(.*?)```", page, re.DOTALL)
+    with loopback(lambda _: Says("Hello to you.")) as server:
+        assert "Hello to you." in run_program("-c", program, server=server, cwd=tmp_path)
