@@ -8,6 +8,7 @@ from typing import Any
 import cutbank
 from cutbank import Audit, NotFoundError, Ranges, StoredSession
 from cutbank.adapters.analysis.replaying.recordings import read_recording
+from cutbank.domain.session_events import RecordEvent
 from cutbank.projections.audit_entries import (
     AuditedBlock,
     AuditedCall,
@@ -30,6 +31,12 @@ def sent_as(view: cutbank.HistoryView, form: str) -> bytes:
     return json.dumps(render_view(view, form)).encode()
 
 
+def list_record_positions(session: StoredSession) -> list[int]:
+    events, everything = session.log.events, Ranges.span(1, session.position)
+    found = events.read(session.log.chain(), everything, with_records=True)
+    return [one.position for one in found if isinstance(one.event, RecordEvent)]
+
+
 def check_sum(session: StoredSession, audit: Audit) -> None:
     positions, versions, numbers = list[int](), list[int](), list[int]()
     for happening in audit.read_between():
@@ -41,6 +48,7 @@ def check_sum(session: StoredSession, audit: Audit) -> None:
                 positions += [happening.reported.originator_version] if happening.reported else []
             case AuditedDecision(version=version):
                 versions.append(version)
+    positions += list_record_positions(session)  # no part of a conversation
     assert sorted(positions) == list(range(1, session.position + 1))
     assert versions == list(range(1, audit.coordinate.lineage_version + 1))
     assert numbers == list(range(1, len(read_recording(session).calls) + 1))
