@@ -44,5 +44,6 @@ def test_a_clock_that_goes_back_changes_no_order(tmp_path: Path, clock: Clock) -
         assert view.entries[-1].text == said[-1]
         assert positions(view) == sorted(positions(view))
         assert session.view(at=session.position).fingerprint == view.fingerprint
-        assert session.append(Block.user("x"), key="answer 3").last < session.position
+        again = ToolResult(tool_call_id="3", content="answer 3 " * 20)
+        assert session.append(again, key="answer 3").last < session.position
         check_log(store)
