@@ -19,7 +19,6 @@ was sent.
 
 import json
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from dataclasses import replace
 from itertools import takewhile
 from typing import Any, cast
 
@@ -41,10 +40,8 @@ from cutbank import (
     AgentLoop,
     Block,
     BlockKind,
-    DuplicateToolCallError,
     HistoryView,
     Item,
-    OrphanToolResultError,
     Parent,
     Policy,
     SessionStore,
@@ -59,6 +56,8 @@ from cutbank import (
     register_renderer,
     run_async,
 )
+
+from .item_append import append_items
 
 _PROVIDER = "langchain"
 """Whose items the messages are."""
@@ -164,8 +163,10 @@ class CutbankMiddleware(AgentMiddleware[Any, Any, Any]):
                 session.retract(
                     after=stored[same - 1][0] if same else 0, reason="changed in the state"
                 )
-            for message, item in zip(messages[same:], given[same:], strict=True):
-                _append_any(session, _read_message(message, item))
+            new = zip(messages[same:], given[same:], strict=True)
+            items = [_read_message(message, item) for message, item in new]
+            if items:
+                append_items(self.store, session, items)
 
 
 def _show(request: ModelRequest[Any], view: HistoryView) -> ModelRequest[Any]:
@@ -233,15 +234,6 @@ def _read_answer(message: AIMessage) -> Iterator[Block | ToolCall]:
                 yield Block.assistant(json.dumps(part, ensure_ascii=False, default=lambda _: None))
     if is_empty:
         yield Block.assistant("")
-
-
-def _append_any(session: StoredSession, item: Item) -> None:
-    """Append an item; half of a pair, which a state may hold, as a text."""
-    try:
-        session.append(item)
-    except (DuplicateToolCallError, OrphanToolResultError):
-        texts = [Block(kind=BlockKind.DEVELOPER, text=block.text) for block in item.blocks]
-        session.append(replace(item, blocks=texts))
 
 
 def _record_call(loop: AgentLoop, view: HistoryView, response: ModelResponse[Any]) -> None:

@@ -1,10 +1,6 @@
 """Agents of the OpenAI Agents SDK run on a session of cutbank, with a model on the loopback."""
 
 import asyncio
-import os
-import re
-import subprocess
-import sys
 from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
@@ -12,14 +8,13 @@ from typing import Any
 
 import pytest
 from framework_adapters import find_adapter, make_openai_turn
+from framework_programs import ROOT, read_programs, run_program
 from loopback.answers import Answer, Call, Request, Says, Tokens
-from loopback.providers import KEY
 from loopback.server import Loopback, loopback
 
 import cutbank
 from cutbank import BlockKind, SessionStore, audit
 
-ROOT = Path(__file__).parents[2]
 LIMIT = 8_000
 
 
@@ -58,25 +53,10 @@ def open_session(store: SessionStore | Path, **fields: Any) -> Any:
     return CutbankSession("a", store, limit=LIMIT, **fields)
 
 
-def run_program(*arguments: str, server: Loopback, cwd: Path | None = None) -> list[str]:
-    """Run Python with a model on the loopback, and return the lines that it printed."""
-    model = {"OPENAI_API_KEY": KEY, "OPENAI_BASE_URL": f"{server.url}/v1"}
-    done = subprocess.run(
-        [sys.executable, *arguments],
-        capture_output=True,
-        check=False,
-        cwd=cwd,
-        text=True,
-        env=os.environ | model | {"OPENAI_AGENTS_DISABLE_TRACING": "1"},
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout.splitlines()
-
-
 def run_example(database: Path, server: Loopback, turns: int) -> list[str]:
     script = str(ROOT / "scripts" / "example_openai_agents.py")
     limits = ("--turns", str(turns), "--limit", str(LIMIT))
-    return run_program(script, str(database), *limits, server=server)
+    return run_program(script, str(database), *limits, server=server, cwd=database.parent)
 
 
 def check_pairs(items: list[dict[str, Any]]) -> None:
@@ -221,19 +201,13 @@ def test_a_closed_session_refuses(tmp_path: Path) -> None:
         asyncio.run(session.add_items([]))
 
 
-def read_programs() -> dict[str, str]:
-    """Return the programs of the module's docstring and of the page in docs."""
-    doc = import_module("cutbank.frameworks.openai_agents").__doc__ or ""
-    indented = [line[4:] for line in doc.splitlines() if line[:4] in ("    ", "")]
-    page = (ROOT / "docs" / "frameworks.md").read_text(encoding="utf-8")
-    (code,) = re.findall(r"## OpenAI Agents SDK\n\n```python\n(.*?)```", page, re.DOTALL)
-    return {"module": "\n".join(indented), "page": code}
-
-
 @pytest.mark.parametrize("where", ["module", "page"])
 def test_the_program_that_a_reader_sees_runs(where: str, tmp_path: Path, server: Loopback) -> None:
     server.script = lambda _: Says("Hello to you.")
 
-    assert run_program("-c", read_programs()[where], server=server, cwd=tmp_path) == [
-        "Hello to you."
-    ]
+    assert run_program(
+        "-c",
+        read_programs("openai_agents", "OpenAI Agents SDK")[where],
+        server=server,
+        cwd=tmp_path,
+    ) == ["Hello to you."]

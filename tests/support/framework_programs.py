@@ -35,7 +35,7 @@ def run_program(*arguments: str, server: Loopback, cwd: Path) -> list[str]:
         check=False,
         cwd=cwd,
         text=True,
-        env=os.environ | model,
+        env=os.environ | model | {"OPENAI_AGENTS_DISABLE_TRACING": "1"},
     )
     assert done.returncode == 0, done.stderr
     return done.stdout.splitlines()
