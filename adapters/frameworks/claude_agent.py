@@ -118,10 +118,11 @@ class CutbankSessionStore:
                 if subpath
                 else None,
             )
-            before = session.records.get(SUMMARY_RECORD)
             append_items(self.store, session, list(items.values()), list(items))
             if subpath:
                 return
+            # After the append, for which other writers of the session wait.
+            before = session.records.get(SUMMARY_RECORD)
             summary = cast(SessionSummaryEntry, before.value) if before else None
             folded = fold_session_summary(summary, key, list(entries))
             folded["mtime"] = self._make_time(summary["mtime"] if summary else 0)
@@ -186,7 +187,7 @@ def _read_entry(entry: SessionStoreEntry) -> Item:
     return Item(value, blocks, PROVIDER_NAME)
 
 
-def _repeat_overtaken(work: Callable[[], _T], times: int = 10) -> _T:
+def _repeat_overtaken(work: Callable[[], _T], times: int = 100) -> _T:
     """Do work again that another process has overtaken. Raises ConflictError in the end."""
     for _ in range(times - 1):
         try:
