@@ -1,10 +1,13 @@
-"""Measures the extractive summaries of recorded sessions, or learns the weights behind them.
+"""Measures the summaries of recorded sessions, or learns the weights behind extractive ones.
 
-usage: .venv/bin/python scripts/measure_summaries.py SESSIONS [--learn] [--budget TOKENS ...]
+usage: .venv/bin/python scripts/measure_summaries.py SESSIONS [--budget TOKENS ...] [--recorded]
+           [--model NAME [--base-url URL]] [--learn]
 
-Each session is cut where a prompt of 32,000 tokens would overflow (docs/fidelity.md). `--learn`
-prints the tables of domain/summaries/needs.py, and how well weights that were learned without a
-project rank the facts of that project.
+Each session is cut where a prompt of 32,000 tokens would overflow (docs/fidelity.md), or with
+`--recorded` where the recorded agent cut it; then each summary has as many tokens as the recorded
+one, which is measured beside it. `--model` lets a model write the summaries as well, through `llm`.
+`--learn` prints the tables of domain/summaries/needs.py, and how well weights that were learned
+without a project rank the facts of that project.
 """
 
 import argparse
@@ -13,12 +16,19 @@ import tempfile
 from bisect import bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import product
 from pathlib import Path
 
 import cutbank
-from cutbank import Draft, Material, WindowItem
-from cutbank.adapters.analysis.replaying.recordings import read_recording
+from cutbank import Draft, LlmSummarizer, Material, WindowItem
+from cutbank.adapters.analysis.replaying.deciders import RECORDED_POLICY, make_decider
+from cutbank.adapters.analysis.replaying.recordings import read_decisions, read_recording
+from cutbank.adapters.runtime.compaction.background import Cancellation
+from cutbank.adapters.runtime.compaction.summary_chain import SummaryChain
+from cutbank.domain.blocks import BlockKind
+from cutbank.domain.compaction import MAIN_LINEAGE
 from cutbank.domain.compaction_events import Digest
 from cutbank.domain.digest import build_digest
 from cutbank.domain.fidelity.fidelity_measure import FidelityMeasure
@@ -28,9 +38,13 @@ from cutbank.domain.fidelity.session_reading import SessionReading
 from cutbank.domain.ranges import Ranges
 from cutbank.domain.session_events import BlockAppended, ToolCalled, ToolReturned, TurnStarted
 from cutbank.domain.summaries.extractive import ExtractiveSummarizer
+from cutbank.domain.summaries.gate import check_draft
 from cutbank.domain.summaries.needs import FACT_WEIGHTS, PAIR_WEIGHTS, NeedCounts, ReadItem
 from cutbank.domain.summaries.statements import BlockReader
+from cutbank.domain.summaries.summarizer import Summarizer
+from cutbank.domain.token_estimate import estimate_text
 from cutbank.projections.replay.recorded_rows import make_session_rows
+from cutbank.projections.replay.replay import collect_segments, replay_recording
 
 LIMIT = 32_000
 EVERY = 5
@@ -43,6 +57,8 @@ class MeasuredSession:
     project: str
     items: Sequence[WindowItem]
     measure: FidelityMeasure
+    views: Sequence[ViewSegment]
+    """What each boundary shows; of recorded ones with the recorded summary."""
 
     def list_hidden(self, boundary: RowBoundary, after: int = 0) -> tuple[WindowItem, ...]:
         return tuple(i for i in self.items if after < i.position < boundary.first_kept)
@@ -56,7 +72,7 @@ class MeasuredSession:
         return tuple(i for i in self.items if boundary.first_kept <= i.position <= last)
 
 
-def read_sessions(folder: str) -> Iterator[MeasuredSession]:
+def read_sessions(folder: str, *, as_recorded: bool = False) -> Iterator[MeasuredSession]:
     with (
         tempfile.TemporaryDirectory() as scratch,
         cutbank.open(str(Path(scratch) / "sessions.db")) as store,
@@ -66,6 +82,13 @@ def read_sessions(folder: str) -> Iterator[MeasuredSession]:
             recording = read_recording(session)
             reading = SessionReading(make_session_rows(recording))
             boundaries = find_canonical_boundaries(reading, LIMIT)
+            views = [ViewSegment(one.call, one.first_kept - 1, Ranges()) for one in boundaries]
+            if as_recorded:
+                decisions = read_decisions(session, MAIN_LINEAGE)
+                decider = make_decider(RECORDED_POLICY, recording, decisions, cutbank.Settings())
+                _, segments = collect_segments(replay_recording(recording, decider, limit=LIMIT))
+                views = [view for view in segments if view.summary]
+                boundaries = tuple(RowBoundary(view.call, view.after + 1) for view in views)
             if not boundaries:
                 continue
             rows, turn, items = {row.position for row in reading.rows.rows}, 0, list[WindowItem]()
@@ -84,30 +107,37 @@ def read_sessions(folder: str) -> Iterator[MeasuredSession]:
                 Path(session.info.project or session.key).name,
                 [item for item in items if item.position in rows],
                 FidelityMeasure(reading, boundaries),
+                views,
             )
 
 
-def score(session: MeasuredSession, budget: int) -> Scores:
-    """Return the scores of one summary after the other, each made on the one before."""
-    summarizer, draft, digest, after = ExtractiveSummarizer(), Draft(""), Digest(), 0
+def score(session: MeasuredSession, summarizer: Summarizer, budget: int | None) -> Scores:
+    """Return the scores of one summary after the other, each made on the one before.
+
+    A draft that fails is asked for again, or replaced, as in a compaction. Without a budget, each
+    has as many tokens as the recorded one.
+    """
+    chain, draft, digest, after = SummaryChain((summarizer,)), Draft(""), Digest(), 0
+    users = [item.block.text for item in session.items if item.kind is BlockKind.USER]
     segments: list[ViewSegment] = []
-    for boundary in session.measure.boundaries:
-        removed = session.list_hidden(boundary, after)
+    for boundary, view in zip(session.measure.boundaries, session.views, strict=True):
+        hidden = session.list_hidden(boundary, after)
+        removed = tuple(item for item in hidden if item.position not in view.kept)
         digest = build_digest(removed, digest, ())
-        draft = summarizer.summarize(
-            Material(
-                removed_items=removed,
-                covers=Ranges.span(1, boundary.first_kept - 1),
-                budget=budget,
-                previous=draft.text or None,
-                previous_sections=draft.sections,
-                digest=digest,
-                kept_items=session.list_kept(boundary),
-                originals=session.list_at,
-            )
+        material = Material(
+            removed_items=removed,
+            covers=Ranges.span(1, boundary.first_kept - 1) - view.kept,
+            budget=estimate_text(view.summary) if budget is None else budget,
+            previous=draft.text or None,
+            previous_sections=draft.sections,
+            digest=digest,
+            kept_items=session.list_kept(boundary),
+            originals=session.list_at,
         )
+        judge = partial(check_draft, material=material, user_texts=users)
+        draft = chain.write(material, judge, Cancellation()).draft
         after = boundary.first_kept - 1
-        segments.append(ViewSegment(boundary.call, after, Ranges(), summary=draft.text))
+        segments.append(replace(view, summary=draft.text))
     return session.measure.score(segments)
 
 
@@ -218,21 +248,37 @@ def main() -> None:
     parser.add_argument("sessions")
     parser.add_argument("--learn", action="store_true")
     parser.add_argument("--budget", type=int, nargs="+", default=[2_000, 500])
+    parser.add_argument("--recorded", action="store_true")
+    parser.add_argument("--model")
+    parser.add_argument("--base-url")
     asked = parser.parse_args()
-    sessions = list(read_sessions(asked.sessions))
+    sessions = list(read_sessions(asked.sessions, as_recorded=asked.recorded))
     if asked.learn:
         learn(sessions)
         return
-    print("budget  sessions  boundaries  stakes  " + "  ".join(f"{name:<8}" for name in _COLUMNS))
-    for budget in asked.budget:
-        total = sum((score(session, budget) for session in sessions), Scores())
-        print(
-            f"{budget:<7,} {len(sessions):<9} {total.boundaries:<11} {total.stakes:<7}",
-            *(
-                f"{'-' if (part := read(total)) is None else f'{part:.3f}':<9}"
-                for read in _COLUMNS.values()
-            ),
-        )
+    summarizers: list[Summarizer] = [ExtractiveSummarizer()]
+    if asked.model:
+        summarizers.append(LlmSummarizer(asked.model, asked.base_url))
+    names = "  ".join(f"{name:<8}" for name in _COLUMNS)
+    print(f"summaries   budget    sessions  boundaries  stakes   {names}")
+    if asked.recorded:
+        print_scores("recorded", None, [one.measure.score(one.views) for one in sessions])
+    for summarizer, budget in product(summarizers, [None] if asked.recorded else asked.budget):
+        scores = [score(session, summarizer, budget) for session in sessions]
+        print_scores(summarizer.name, budget, scores)
+
+
+def print_scores(name: str, budget: int | None, scores: Sequence[Scores]) -> None:
+    total = sum(scores, Scores())
+    tokens = "recorded" if budget is None else f"{budget:,}"
+    print(
+        f"{name:<11} {tokens:<9} {len(scores):<9} {total.boundaries:<11} {total.stakes:<8}",
+        *(
+            f"{'-' if (part := read(total)) is None else f'{part:.3f}':<9}"
+            for read in _COLUMNS.values()
+        ),
+        flush=True,
+    )
 
 
 _COLUMNS: Mapping[str, Callable[[Scores], float | None]] = {
