@@ -16,6 +16,8 @@ from .policy import check_settings, share_setting, token_setting
 _CACHE_WRITES = 1.25
 """What a token costs that is written into the cache, in prices of one that is read without it."""
 _CACHE_READS = 0.1
+_MIN_SUMMARY_TOKENS = 64
+"""The least tokens of a summary, however little room there is."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +70,7 @@ class Layered:
             window.open_to_cut[cut].position if cut else None,
             f"{window.trigger}: {window.used_tokens:,} tokens in use; the newest"
             f" {self._find_room(window):,} are kept, older results of these shortened",
-            self.summary_tokens if cut else 0,
+            self._find_summary_size(window) if cut else 0,
             trims=trims,
         )
 
@@ -79,8 +81,23 @@ class Layered:
         """Return the most tokens of blocks that stay."""
         if window.limit <= 0:
             return 20_000
-        free = self._find_threshold(window) - window.request_tokens - window.held_tokens
-        return max(0, min(int(self.keep * window.limit), free * 2 // 3))
+        return min(int(self.keep * window.limit), self._find_free(window) * 2 // 3)
+
+    def _find_summary_size(self, window: Window) -> int:
+        """Return the most tokens of the summary: half of what all else leaves of the limit."""
+        if window.limit <= 0:
+            return self.summary_tokens
+        taken = window.request_tokens + window.held_tokens + self._find_room(window)
+        return min(self.summary_tokens, max((window.limit - taken) // 2, _MIN_SUMMARY_TOKENS))
+
+    def _find_free(self, window: Window) -> int:
+        """Return the tokens below the threshold that neither the request nor held blocks take.
+
+        Where these take more than the threshold, it is half of what they leave of the limit.
+        """
+        taken = window.request_tokens + window.held_tokens
+        below = self._find_threshold(window) - taken
+        return max(below, (window.limit - taken) // 2, 0)
 
     # First: what newer output supersedes
 

@@ -48,7 +48,7 @@ def test_else_older_results_are_shortened_or_the_boundary_moves(window: Window) 
     plan = make_plan(POLICY, window)
 
     assert plan.cut or {trim.head for trim in plan.trims} == {26}
-    assert plan.summary_tokens == (4_096 if plan.cut else 0)
+    assert bool(plan.summary_tokens) == bool(plan.cut)
 
 
 def test_the_newest_stay_whole_and_older_results_stay_shortened() -> None:
@@ -66,6 +66,24 @@ def test_the_newest_stay_whole_and_older_results_stay_shortened() -> None:
 )
 def test_a_cut_moves_to_a_turn_that_is_near(words: str, cut: int) -> None:
     assert make_plan(POLICY, full(words)).cut == cut
+
+
+@pytest.mark.parametrize(
+    ("limit", "used", "tokens"),
+    [(100_000, 0, 4_096), (1_000, 0, 300), (1_000, 1_200, 188), (1_000, 1_900, 64)],
+)
+def test_a_summary_is_as_small_as_the_room_that_the_request_leaves(
+    limit: int, used: int, tokens: int
+) -> None:
+    window = full(f"u a={limit // 2} u a={limit // 5} u a={limit // 5}", limit=limit, used=used)
+
+    assert make_plan(POLICY, window).summary_tokens == tokens
+
+
+def test_the_newest_stay_where_the_request_is_over_the_threshold() -> None:
+    window = full("u a=300 u a=20 a=20 a=20", used=1_190)  # the request has 810 of these
+
+    assert make_plan(POLICY, window).cut == 4
 
 
 def test_where_all_may_stay_it_says_so() -> None:
