@@ -94,7 +94,8 @@ class CutbankMiddleware(AgentMiddleware[Any, Any, Any]):
         loop, view = self._prepare(request)
         try:
             response = handler(_show(request, view))
-        except Exception as error:  # noqa: BLE001 - each provider has its own; all but overflows are raised again
+        except Exception as error:  # noqa: BLE001 - each provider has its own error for an overflow
+            # Any other error is raised again.
             view = loop.handle_overflow(error)
             response = handler(_show(request, view))
         _record_call(loop, view, response)
@@ -109,7 +110,8 @@ class CutbankMiddleware(AgentMiddleware[Any, Any, Any]):
         loop, view = await run_async(self._prepare, request)
         try:
             response = await handler(_show(request, view))
-        except Exception as error:  # noqa: BLE001 - as above
+        except Exception as error:  # noqa: BLE001 - each provider has its own error for an overflow
+            # Any other error is raised again.
             view = await run_async(loop.handle_overflow, error)
             response = await handler(_show(request, view))
         await run_async(_record_call, loop, view, response)
@@ -148,7 +150,7 @@ class CutbankMiddleware(AgentMiddleware[Any, Any, Any]):
         return loop, loop.prepare()
 
     def _store(self, session: StoredSession, messages: Sequence[BaseMessage]) -> None:
-        """Append the messages that the log does not have, after it has taken back all others.
+        """Append the messages that the log lacks, and first take back those that the state lacks.
 
         A thread may go on from an earlier checkpoint, and a node may remove or change messages.
         """
@@ -200,7 +202,7 @@ def _write_message(item: ViewItem) -> BaseMessage:
 
 
 def _to_json(message: BaseMessage) -> dict[str, Any]:
-    """Return a message as JSON, without what is none, such as the artifact of a tool."""
+    """Return a message as JSON, without what cannot be JSON, such as the artifact of a tool."""
     text = json.dumps(message_to_dict(message), ensure_ascii=False, default=lambda _: None)
     return cast(dict[str, Any], json.loads(text))
 
@@ -220,9 +222,10 @@ def _read_message(message: BaseMessage, item: dict[str, Any]) -> Item:
 
 def _read_answer(message: AIMessage) -> Iterator[Block | ToolCall]:
     """Yield what the model said, thought and called; a text of its JSON for all else."""
-    is_empty = True
-    for part in message.content_blocks:
-        is_empty = False
+    parts = message.content_blocks
+    if not parts:
+        yield Block.assistant("")
+    for part in parts:
         match part:
             case {"type": "text", "text": str(text)}:
                 yield Block.assistant(text)
@@ -232,8 +235,6 @@ def _read_answer(message: AIMessage) -> Iterator[Block | ToolCall]:
                 yield ToolCall(tool_call_id=call, name=name, arguments=given)
             case _:
                 yield Block.assistant(json.dumps(part, ensure_ascii=False, default=lambda _: None))
-    if is_empty:
-        yield Block.assistant("")
 
 
 def _record_call(loop: AgentLoop, view: HistoryView, response: ModelResponse[Any]) -> None:

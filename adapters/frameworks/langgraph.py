@@ -94,7 +94,7 @@ class CutbankSaver(BaseCheckpointSaver[str]):
         """Yield checkpoints by id, greatest first: of one thread and namespace, or of all."""
         given = config["configurable"] if config else {}
         threads = (
-            [given["thread_id"]]
+            [str(given["thread_id"])]
             if "thread_id" in given
             else [session.key for session in self.store.sessions(self.namespace)]
         )
@@ -132,9 +132,9 @@ class CutbankSaver(BaseCheckpointSaver[str]):
         task_id: str,
         task_path: str = "",
     ) -> None:
-        """Store what a task wrote, in one transaction; what it had written already stays.
+        """Store what a task wrote, in one transaction; earlier writes of the task stay.
 
-        Errors, interrupts and their like take the place of earlier ones.
+        Errors, interrupts, resumes and schedules take the place of earlier ones.
         """
         thread, ns = _read_config(config)
         id = config["configurable"]["checkpoint_id"]

@@ -31,13 +31,15 @@ _BUSY_PAUSE = timedelta(minutes=1)
 """When to look again after another process made the backup."""
 FIRST_BACKOFF = timedelta(minutes=15)
 MAX_BACKOFF = timedelta(hours=6)
+CHECK_INTERVAL = timedelta(hours=6)
+"""How often a worker looks for what has become too old."""
 _MOMENT = "%Y%m%dT%H%M%SZ"
 _NOT_FOR_NAMES = re.compile(r"[^A-Za-z0-9_.-]+")
 
 
 @dataclass(frozen=True, slots=True)
-class BackupStatus:
-    """What `idle --status` says of the backups, and a run of any chore reports."""
+class ChoreStatus:
+    """The newest run of a chore; `idle --status` says it of the backups."""
 
     last_run: datetime | None
     """When the newest backup was made, or tried just now."""
@@ -80,7 +82,7 @@ class Backups:
             return None
         return max(self._find_due_time(self.folder, prefix), self._not_before)
 
-    def run_due(self, now: datetime) -> BackupStatus | None:
+    def run_due(self, now: datetime) -> ChoreStatus | None:
         """Make a backup if one is due; return its status, or that of the failure.
 
         Returns None if none is due, or if another process makes it. What a killed process left
@@ -106,14 +108,14 @@ class Backups:
         remark = f"{made.name}, {made.stat().st_size:,} bytes"
         return self._describe(began, "done", remark, read_moment(made.name) + self._interval)
 
-    def read_status(self) -> list[BackupStatus]:
+    def read_status(self) -> list[ChoreStatus]:
         """Return the status by what is in the folder; nothing if no backups are made."""
         if self.folder is None or (prefix := self._make_prefix()) is None:
             return []
         due_at = max(self._find_due_time(self.folder, prefix), self._not_before)
         newest = self._find_newest(self.folder, prefix)
         return [
-            BackupStatus(
+            ChoreStatus(
                 last_run=newest,
                 took_s=None,
                 outcome="failed" if self._failures else "done" if newest else None,
@@ -125,9 +127,9 @@ class Backups:
 
     def _describe(
         self, began: datetime, outcome: Literal["done", "failed"], reason: str, next_at: datetime
-    ) -> BackupStatus:
+    ) -> ChoreStatus:
         took = (self.store.events.clock() - began).total_seconds()
-        return BackupStatus(began, took, outcome, reason, self._failures, next_at)
+        return ChoreStatus(began, took, outcome, reason, self._failures, next_at)
 
     def _run(self, folder: Path, now: datetime) -> Path | None:
         """Make a backup and remove the oldest; return None if another process is faster."""
@@ -265,10 +267,6 @@ def _sync_folder(folder: Path) -> None:
         os.close(descriptor)
 
 
-CHECK_INTERVAL = timedelta(hours=6)
-"""How often a worker looks for what has become too old."""
-
-
 class Retention:
     """What the settings, section `retention`, say of one store; any number of workers may do it."""
 
@@ -281,7 +279,7 @@ class Retention:
         """Return when to look for old sessions, possibly in the past; None if all are kept."""
         return None if self.store.settings.retention.keeps_all else self._next_at
 
-    def run_due(self, now: datetime) -> BackupStatus | None:
+    def run_due(self, now: datetime) -> ChoreStatus | None:
         """Erase what is too old; return a status if there was anything, or if that failed.
 
         Others go on meanwhile: on a server, free space is overwritten as it is used again.
@@ -305,8 +303,8 @@ class Retention:
         remark = f"{len(report.sessions):,} sessions, {report.content.bytes:,} bytes"
         return self._describe(began, remark, is_done=True)
 
-    def _describe(self, began: datetime, reason: str, *, is_done: bool) -> BackupStatus:
-        return BackupStatus(
+    def _describe(self, began: datetime, reason: str, *, is_done: bool) -> ChoreStatus:
+        return ChoreStatus(
             last_run=began,
             took_s=(self.store.events.clock() - began).total_seconds(),
             outcome="done" if is_done else "failed",
@@ -317,7 +315,7 @@ class Retention:
         )
 
 
-def run_maintenance(store: SessionStore) -> list[BackupStatus]:
+def run_maintenance(store: SessionStore) -> list[ChoreStatus]:
     """Make a backup if one is due, erase what is too old, and return the status of each.
 
     The settings, sections `maintenance` and `retention`, say what is due.

@@ -21,7 +21,7 @@ from processes import processes
 
 import cutbank
 from cutbank import Block, MaintenanceSettings, SessionStore, run_maintenance, verify
-from cutbank.adapters.runtime.maintenance import UNFINISHED, Backups, BackupStatus, list_superfluous
+from cutbank.adapters.runtime.maintenance import UNFINISHED, Backups, ChoreStatus, list_superfluous
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -89,7 +89,7 @@ def site(store: SessionStore, clock: StillClock, folder: Path) -> Site:
     return Site(store, clock, folder)
 
 
-def run(backups: Backups, now: datetime) -> BackupStatus:
+def run(backups: Backups, now: datetime) -> ChoreStatus:
     made = backups.run_due(now)
     assert made is not None
     return made

@@ -169,7 +169,7 @@ def side_by_side() -> Talk:
     talk.user("meanwhile")
     talk.calls("m3", "t4")
     talk.result("t4", "four")
-    item = {"type": "tool_result", "tool_use_id": "t9", "content": "of nobody"}
+    item = {"type": "tool_result", "tool_use_id": "t9", "content": "without a call"}
     talk.user([{"type": "tool_result", "tool_use_id": "t3", "content": "three"}, item])
     talk.says("m4", text("done"))
     talk.calls("m5", "t5")
@@ -189,13 +189,13 @@ def test_results_pair_wherever_they_stand(store: SessionStore, file: Path, tmp_p
         for entry in session.view().entries
         if isinstance(entry.block, ToolResult)
     }
-    (stray,) = search_sources(store, "of nobody")
+    (stray,) = search_sources(store, "without a call")
     closed = "[abandoned: never answered in the source]"
     assert results == {"t1": "one", "t2": "two", "t3": "three", "t4": "four", "t5": closed}
     assert texts(session.view())[-2:] == [closed, "well"]
     reason = "message.content[1]: tool_use_id: t9 answers no open call"
     assert report.errors == [f"{file}:{stray.line}: {reason}"]
-    assert store.search("nobody") == []
+    assert store.search("without a call") == []
     assert report.tool_results == 4
     assert report.abandoned == 1
     assert list(session.log.state.open_calls) == []

@@ -10,7 +10,7 @@ from cutbank import Block, Parent, StorageError
 from cutbank.adapters.runtime.idle.attempt import IdleAttempt
 from cutbank.adapters.runtime.idle.due_sessions import DueSessionIndex
 from cutbank.adapters.runtime.idle.notices import NoticeKind
-from cutbank.adapters.runtime.maintenance import Backups, BackupStatus
+from cutbank.adapters.runtime.maintenance import Backups, ChoreStatus
 from cutbank.domain.compaction_events import Summary
 from cutbank.domain.idle_rules import QuietHours
 
@@ -102,12 +102,12 @@ class FailingFirst(Backups):
     def find_next_time(self) -> datetime:
         return self.due
 
-    def run_due(self, now: datetime) -> BackupStatus:
+    def run_due(self, now: datetime) -> ChoreStatus:
         self.runs += 1
         self.due = now + timedelta(seconds=10)
         if self.runs == 1:
-            return BackupStatus(now, 1.0, "failed", "no thread", 1, self.due)
-        return BackupStatus(now, 1.0, "done", None, 0, self.due)
+            return ChoreStatus(now, 1.0, "failed", "no thread", 1, self.due)
+        return ChoreStatus(now, 1.0, "done", None, 0, self.due)
 
 
 def test_backups_are_made_where_no_session_is_due_and_hours_are_not_quiet(idle: Idle) -> None:

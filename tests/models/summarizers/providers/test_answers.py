@@ -57,7 +57,7 @@ def test_an_answer_that_says_nothing_is_a_failure(asked: Asked, subtests: pytest
 
 
 one_dialect = pytest.mark.parametrize("provider", DIALECTS[:1], ids=str)
-"""For what the summarizer does itself, whoever answered."""
+"""For rules of the summarizer itself: they are the same for every provider."""
 
 
 @one_dialect
