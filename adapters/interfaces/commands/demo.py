@@ -155,15 +155,16 @@ def _tour_to_json(
     }
 
 
-def _imported_field(document: dict[str, Any], tokens: int) -> tuple[str, str]:
+def _imported_fields(document: dict[str, Any], tokens: int) -> Iterator[tuple[str, str]]:
     files = format_count(document["files"], "transcript")
     sessions = format_count(len(document["sessions"]), "session")
-    errors = format_count(document["errors"], "error")
-    return "imported", f"{files} with {sessions}, about {tokens:,} tokens, {errors}"
+    yield "imported", f"{files} with {sessions}, about {tokens:,} tokens"
+    if errors := document["errors"]:
+        yield "not read", f"{format_count(errors, 'damaged entry')}; `cutbank import -v` names each"
 
 
 def _print_reasons(document: dict[str, Any], tokens: int) -> None:
-    print_fields([_imported_field(document, tokens)])
+    print_fields(_imported_fields(document, tokens))
     reasons = [f"{name}: {reason}" for name, reason in document["too_small"].items()]
     print_list("No session here can be compacted now", reasons, None)
     if keys := document["sessions"]:
@@ -176,7 +177,7 @@ def _print_tour(document: dict[str, Any], tokens: int) -> None:
         "cutbank keeps every turn an agent took, and serves a compacted view of it.", bold=True
     )
     print_text()
-    print_fields([_imported_field(document, tokens), *_tour_fields(document)])
+    print_fields([*_imported_fields(document, tokens), *_tour_fields(document)])
     summary = document["compaction"]["summary"] or ""
     lines = [line for line in summary.splitlines() if line.strip()]
     shown = [clip_text(line, get_width() - 2) for line in lines]

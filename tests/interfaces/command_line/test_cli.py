@@ -189,6 +189,21 @@ def test_the_demo_compacts_recalls_and_verifies_and_a_second_one_says_what_there
         assert f" {size:,} tokens" in readme, "as the picture of it says"
 
 
+def test_the_demo_counts_what_it_could_not_read_and_names_the_command_that_lists_it(
+    run: Run, tmp_path: Path
+) -> None:
+    transcript = tmp_path / "session.jsonl"
+    write_sample(transcript)
+    transcript.write_bytes(transcript.read_bytes() + b'[]\n"text"\n')
+
+    answer = run("demo", transcript, "--db", tmp_path / "x.db")
+
+    assert (answer.code, "\nnot read  2 damaged entries; `cutbank import -v`" in answer.out) == (
+        0,
+        True,
+    )
+
+
 def test_the_shipped_file_is_what_the_script_makes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
