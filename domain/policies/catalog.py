@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar
 
-from ..compaction_events import Trigger
 from ..errors import InvalidSettingError, NothingToCompactError
 from ..settings import setting
 from ..window import Plan, Window
@@ -16,7 +15,7 @@ from .newest_messages import NewestMessages
 from .pi import Pi
 from .policy import (
     Policy,
-    check_settings,
+    ThresholdPolicy,
     configure_policy,
     get_presets,
     is_due,
@@ -33,7 +32,7 @@ from .user_messages import UserMessages
 
 
 @dataclass(frozen=True)
-class Combine:
+class Combine(ThresholdPolicy):
     """Policies in sequence: the first that has something to do decides.
 
     Each is written `NAME[@PRESET]`, and may be followed by its settings as `KEY=VALUE`.
@@ -46,7 +45,7 @@ class Combine:
     )
 
     def __post_init__(self) -> None:
-        check_settings(self)
+        super().__post_init__()
         _ = self.parts
 
     @cached_property
@@ -60,11 +59,9 @@ class Combine:
     def fires(self, window: Window) -> bool:
         return any(is_due(part, window) for part in self.parts)
 
-    def plan(self, window: Window) -> Plan | None:
+    def find_plan(self, window: Window) -> Plan | None:
         nothing: NothingToCompactError | None = None
         for part in self.parts:
-            if window.trigger is Trigger.THRESHOLD and not is_due(part, window):
-                continue
             try:
                 plan = part.plan(window)
             except NothingToCompactError as error:

@@ -5,16 +5,16 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from ..blocks import BlockKind, ToolCall
-from ..compaction_events import Trigger, Trim
+from ..compaction_events import Trim
 from ..errors import NothingToCompactError
 from ..settings import setting
 from ..trims import clear_results
 from ..window import Plan, Window
-from .policy import check_settings, token_setting
+from .policy import ThresholdPolicy, token_setting
 
 
 @dataclass(frozen=True)
-class ClearToolResults:
+class ClearToolResults(ThresholdPolicy):
     """Follows Anthropic's context editing, `clear_tool_uses_20250919`: no summary is written.
 
     The results of the newest calls stay, and those of excluded tools; of the others a line is
@@ -36,17 +36,12 @@ class ClearToolResults:
     clear_at_least: int = token_setting(0, help="must become free, or nothing is cleared")
     exclude_tools: str = setting("", help="names of tools whose results stay, with commas between")
 
-    def __post_init__(self) -> None:
-        check_settings(self)
-
     def fires(self, window: Window) -> bool:
         trigger = window.limit // 2 if self.trigger_tokens is None else self.trigger_tokens
         is_known = window.limit > 0 or self.trigger_tokens is not None
         return is_known and window.used_tokens > trigger and bool(self._find_trims(window))
 
-    def plan(self, window: Window) -> Plan | None:
-        if window.trigger is Trigger.THRESHOLD and not self.fires(window):
-            return None
+    def find_plan(self, window: Window) -> Plan | None:
         trims = self._find_trims(window)
         if not trims:
             raise NothingToCompactError(

@@ -12,11 +12,11 @@ from ..item import WindowItem
 from ..ranges import Ranges
 from ..settings import setting
 from ..window import Plan, Window
-from .policy import check_settings, make_setting_error, token_setting
+from .policy import ThresholdPolicy, make_setting_error, token_setting
 
 
 @dataclass(frozen=True)
-class ForgetMiddle:
+class ForgetMiddle(ThresholdPolicy):
     """Follows OpenHands' `LLMSummarizingCondenser`: half of the events stay.
 
     An event is a message, a call with what the model said before it, or a result; the summary is
@@ -33,7 +33,7 @@ class ForgetMiddle:
     summary_tokens: int = token_setting(4_096, least=1, help="may be the summary")
 
     def __post_init__(self) -> None:
-        check_settings(self)
+        super().__post_init__()
         if self.keep_first + 1 >= self.max_size // 2:
             raise make_setting_error(
                 self, "keep_first", f"is {self.keep_first} of the {self.max_size // 2} that stay"
@@ -45,9 +45,7 @@ class ForgetMiddle:
         events = window.find_once(__name__, lambda: group_events(window.items))
         return len(events) + (window.summary is not None) > self.max_size
 
-    def plan(self, window: Window) -> Plan | None:
-        if window.trigger is Trigger.THRESHOLD and not self.fires(window):
-            return None
+    def find_plan(self, window: Window) -> Plan | None:
         events = group_events(window.items)
         size = len(events) + (window.summary is not None)
         half = (self.max_size if window.trigger is Trigger.THRESHOLD else size) // 2

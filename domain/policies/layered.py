@@ -5,13 +5,13 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from ..blocks import BlockKind, ToolCall
-from ..compaction_events import Trigger, Trim
+from ..compaction_events import Trim
 from ..errors import NothingToCompactError
 from ..item import WindowItem, find_whole_message
 from ..settings import setting
 from ..trims import clear_results, count_saved_tokens, iter_effective_trims
 from ..window import Plan, Window
-from .policy import check_settings, share_setting, token_setting
+from .policy import ThresholdPolicy, share_setting, token_setting
 
 _CACHE_WRITES = 1.25
 """What a token costs that is written into the cache, in prices of one that is read without it."""
@@ -21,7 +21,7 @@ _MIN_SUMMARY_TOKENS = 64
 
 
 @dataclass(frozen=True)
-class Layered:
+class Layered(ThresholdPolicy):
     """Keeps as much as it can word for word, and more of it shortened.
 
     Past the threshold, results of calls that were made again are cleared first, if the prompts
@@ -32,6 +32,7 @@ class Layered:
 
     name: ClassVar[str] = "layered"
     source: ClassVar[str] = "cutbank's own"
+    fires_by_tokens: ClassVar[bool] = True
 
     threshold: float = share_setting(0.8, help="so much of it in use fires")
     keep: float = share_setting(0.4, help="of the newest stays at most")
@@ -43,20 +44,10 @@ class Layered:
     )
     summary_tokens: int = token_setting(4_096, least=1, help="may be the summary")
 
-    def __post_init__(self) -> None:
-        check_settings(self)
-
-    @property
-    def fires_by_tokens(self) -> bool:
-        return True
-
     def fires(self, window: Window) -> bool:
         return window.limit > 0 and window.used_tokens > self._find_threshold(window)
 
-    def plan(self, window: Window) -> Plan | None:
-        is_asked = window.trigger is not Trigger.THRESHOLD
-        if not is_asked and not self.fires(window):
-            return None
+    def find_plan(self, window: Window) -> Plan | None:
         if trims := self._find_paying_trims(window):
             reason = f"{window.trigger}: {len(trims):,} tool results were read again since"
             return Plan(None, reason, summary_tokens=0, trims=trims)

@@ -5,16 +5,15 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from ..blocks import BlockKind
-from ..compaction_events import Trigger
 from ..errors import NothingToCompactError
 from ..item import find_role, iter_message_spans_back
 from ..settings import setting
 from ..window import Plan, Window, find_budget_index
-from .policy import check_settings, share_setting, token_setting
+from .policy import ThresholdPolicy, share_setting, token_setting
 
 
 @dataclass(frozen=True)
-class NewestMessages:
+class NewestMessages(ThresholdPolicy):
     """Follows LangChain's `SummarizationMiddleware`: a number of messages stays, or a share.
 
     A cut that would be before a tool result moves back to its call. LangChain has no threshold of
@@ -25,6 +24,7 @@ class NewestMessages:
     alias: ClassVar[str] = "langchain"
     source: ClassVar[str] = "langchain-ai/langchain, agents/middleware/summarization.py"
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {"deepagents": {"keep_share": 0.1}}
+    fires_by_tokens: ClassVar[bool] = True
 
     threshold: float = share_setting(0.85, help="so much of it in use fires")
     keep_messages: int = setting(20, unit="messages", least=1, help="of the newest stay")
@@ -37,19 +37,10 @@ class NewestMessages:
     )
     summary_tokens: int = token_setting(4_000, least=1, help="may be the summary")
 
-    def __post_init__(self) -> None:
-        check_settings(self)
-
-    @property
-    def fires_by_tokens(self) -> bool:
-        return True
-
     def fires(self, window: Window) -> bool:
         return 0 < self.threshold * window.limit <= window.used_tokens
 
-    def plan(self, window: Window) -> Plan | None:
-        if window.trigger is Trigger.THRESHOLD and not self.fires(window):
-            return None
+    def find_plan(self, window: Window) -> Plan | None:
         items, cut = window.open_to_cut, self._find_cut(window)
         while cut and items[cut].kind is BlockKind.TOOL_RESULT:
             cut -= 1

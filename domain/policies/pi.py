@@ -5,20 +5,19 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from ..blocks import UNSENT_KINDS, BlockKind
-from ..compaction_events import Trigger
 from ..errors import NothingToCompactError
 from ..item import WindowItem, find_message_start
 from ..settings import setting
 from ..summaries.templates import PiTemplate
 from ..window import Plan, Window, find_budget_index
-from .policy import check_settings, token_setting, write_reserve_reason
+from .policy import ThresholdPolicy, token_setting, write_reserve_reason
 
 _SUMMARY_SHARE, _TURN_SHARE = 0.8, 0.5
 """Of the reserve: for the summary, and for the beginning of a split turn."""
 
 
 @dataclass(frozen=True)
-class Pi:
+class Pi(ThresholdPolicy):
     """The policy of pi-mono, from whose design those of kdcube, tunacode and klaude-code come.
 
     It has no document apart from its code. A cut may split a turn, and is never before a tool
@@ -40,9 +39,6 @@ class Pi:
     )
     keep_tokens: int = token_setting(20_000, help="of the newest stay word for word")
 
-    def __post_init__(self) -> None:
-        check_settings(self)
-
     def fires(self, window: Window) -> bool:
         """Check whether the reserve is in use; never if no limit is known."""
         if not self.enabled or window.limit <= 0:
@@ -50,9 +46,7 @@ class Pi:
         reserve, _ = self.find_headroom(window.limit)
         return self.count_in_use(window) > window.limit - reserve
 
-    def plan(self, window: Window) -> Plan | None:
-        if window.trigger is Trigger.THRESHOLD and not self.fires(window):
-            return None
+    def find_plan(self, window: Window) -> Plan | None:
         reserve, keep = self.find_headroom(window.limit)
         return Plan(
             cut=self._find_cut(window, keep),

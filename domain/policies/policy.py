@@ -1,5 +1,6 @@
 """Defines the shape of a policy, a frozen value whose fields are its settings, and reads these."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, replace
 from types import MappingProxyType
@@ -42,6 +43,29 @@ class Policy(Protocol):
     def plan(self, window: Window, /) -> Plan | None:
         """Return where to cut; None if this policy would not compact now."""
         ...
+
+
+@dataclass(frozen=True)
+class ThresholdPolicy(ABC):
+    """A policy with checked settings that plans nothing unasked before it fires."""
+
+    name: ClassVar[str]
+
+    def __post_init__(self) -> None:
+        check_settings(self)
+
+    @abstractmethod
+    def fires(self, window: Window) -> bool:
+        """Check whether the threshold is passed; never if it is measured by an unknown limit."""
+
+    @abstractmethod
+    def find_plan(self, window: Window) -> Plan | None:
+        """Return where to cut; None if this policy would not compact now."""
+
+    def plan(self, window: Window) -> Plan | None:
+        if window.trigger is Trigger.THRESHOLD and not self.fires(window):
+            return None
+        return self.find_plan(window)
 
 
 def is_due(policy: Policy, window: Window) -> bool:

@@ -12,7 +12,7 @@ from ..settings import setting
 from ..summaries.templates import ClaudeSdkTemplate
 from ..trims import count_saved_tokens, iter_effective_trims
 from ..window import OnFailure, Plan, Window, find_budget_index
-from .policy import check_settings, make_setting_error, share_setting, token_setting
+from .policy import ThresholdPolicy, make_setting_error, share_setting, token_setting
 
 _CRITICAL_SHARE = 0.95
 """The share of the limit whose use is called critical."""
@@ -21,7 +21,7 @@ PRUNED_CHARACTERS = 200
 
 
 @dataclass(frozen=True)
-class PreserveZone:
+class PreserveZone(ThresholdPolicy):
     """Follows jack-phare/goat: fires above 80% of the limit; keeps the newest 40%.
 
     Room for the answer counts as used. The message that exceeds the zone leaves. Below the
@@ -51,7 +51,7 @@ class PreserveZone:
     )
 
     def __post_init__(self) -> None:
-        check_settings(self)
+        super().__post_init__()
         if self.preserve_ratio >= self.threshold > 0:
             wrong = f"is {self.preserve_ratio}, so the kept blocks would fire it again"
             raise make_setting_error(
@@ -87,12 +87,11 @@ class PreserveZone:
 
     # Where
 
-    def plan(self, window: Window) -> Plan | None:
+    def find_plan(self, window: Window) -> Plan | None:
         utilization = self.measure_utilization(window)
         is_due = window.limit > 0 and self.should_compact(utilization)
         if window.trigger is Trigger.THRESHOLD and not is_due:
-            is_pruned = window.limit > 0 and self._is_pruning_worthwhile(window)
-            return self._plan_pruning(window) if is_pruned else None
+            return self._plan_pruning(window)
         items, split = window.open_to_cut, self.find_split(window)
         if split:
             return Plan(

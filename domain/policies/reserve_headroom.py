@@ -12,7 +12,7 @@ from ..item import WindowItem
 from ..settings import setting
 from ..summaries.klaude_template import KLAUDE_TEMPLATES, KlaudeVersion
 from ..window import Plan, Window, find_budget_index
-from .policy import check_settings, make_setting_error, token_setting, write_reserve_reason
+from .policy import ThresholdPolicy, make_setting_error, token_setting, write_reserve_reason
 
 _MAX_ANSWER_TOKENS = 32_000
 """Tokens of an answer if its limit is unknown."""
@@ -42,7 +42,7 @@ class ReserveWalk(NamedTuple):
 
 
 @dataclass(frozen=True)
-class ReserveHeadroom:
+class ReserveHeadroom(ThresholdPolicy):
     """Follows inspirepan/klaude-code: fires above limit - reserve; keeps the newest `keep` tokens.
 
     A cut may split a turn; it is at the start of a message that is not a tool result.
@@ -81,9 +81,6 @@ class ReserveHeadroom:
         help="how summaries are asked for and put together",
     )
 
-    def __post_init__(self) -> None:
-        check_settings(self)
-
     # When
 
     def fires(self, window: Window) -> bool:
@@ -113,10 +110,8 @@ class ReserveHeadroom:
 
     # Where
 
-    def plan(self, window: Window) -> Plan | None:
+    def find_plan(self, window: Window) -> Plan | None:
         trigger = window.trigger
-        if trigger is Trigger.THRESHOLD and not self.fires(window):
-            return None
         reserve, keep = headroom = self.find_headroom(window.limit)
         free, most = self._count_free_tokens(window, reserve), 0
         if free:

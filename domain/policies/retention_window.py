@@ -11,13 +11,13 @@ from ..item import Role, WindowItem, find_message_start, find_role
 from ..settings import setting
 from ..summaries.templates import TunacodeTemplate
 from ..window import OnFailure, Plan, Window, find_budget_index
-from .policy import check_settings, token_setting
+from .policy import ThresholdPolicy, token_setting
 
 _TEMPLATE = TunacodeTemplate()
 
 
 @dataclass(frozen=True)
-class RetentionWindow:
+class RetentionWindow(ThresholdPolicy):
     """Follows alchemiststudiosDOTai/tunacode: fires above limit - reserve - keep.
 
     A cut is right after a prompt or a finished message of the model, and never before a tool
@@ -44,12 +44,7 @@ class RetentionWindow:
         OnFailure.UNCHANGED.value, among=OnFailure, help="what happens where no summary can be had"
     )
 
-    def __post_init__(self) -> None:
-        check_settings(self)
-
-    def plan(self, window: Window) -> Plan | None:
-        if window.trigger is Trigger.THRESHOLD and not self.fires(window):
-            return None
+    def find_plan(self, window: Window) -> Plan | None:
         meant, items = self.find_budget_index(window), window.open_to_cut
         at, reason = self.find_cut(window, meant), self._write_reason(window)
         if at < meant and (not at or (self.splits_runs and self._is_due_again(window, at))):

@@ -23,7 +23,7 @@ from ..summaries.kdcube_template import (
     read_timeline_entry,
 )
 from ..window import OnFailure, Plan, Window, find_budget_index
-from .policy import check_settings, make_setting_error, share_setting
+from .policy import ThresholdPolicy, make_setting_error, share_setting
 
 
 class TimelineUsage(NamedTuple):
@@ -41,7 +41,7 @@ class TimelineUsage(NamedTuple):
 
 
 @dataclass(frozen=True)
-class RollingTimeline:
+class RollingTimeline(ThresholdPolicy):
     """Follows kdcube/kdcube-ai-app: recent blocks stay, older ones roll out into a new summary.
 
     A cut is at a turn or a message, never at a tool result. If it splits a turn, the beginning of
@@ -78,7 +78,7 @@ class RollingTimeline:
     )
 
     def __post_init__(self) -> None:
-        check_settings(self)
+        super().__post_init__()
         if self.keeps >= self.fires_at:
             wrong = f"is {self.keeps}, not below fires_at ({self.fires_at})"
             raise make_setting_error(self, "keeps", f"{wrong}: the kept blocks would fire it again")
@@ -87,10 +87,7 @@ class RollingTimeline:
 
     def fires(self, window: Window) -> bool:
         """Check whether more than the share is in use; never if no limit is known."""
-        return window.limit > 0 and self._is_over(window, self.count_in_use(window))
-
-    def _is_over(self, window: Window, total: int) -> bool:
-        return total > int(window.limit * self.fires_at)
+        return window.limit > 0 and self.count_in_use(window) > int(window.limit * self.fires_at)
 
     def count_in_use(self, window: Window) -> int:
         return window.used_tokens
@@ -109,11 +106,8 @@ class RollingTimeline:
 
     # Where
 
-    def plan(self, window: Window) -> Plan | None:
+    def find_plan(self, window: Window) -> Plan | None:
         usage = self.measure_usage(window)
-        is_due = window.limit > 0 and self._is_over(window, usage.total)
-        if window.trigger is Trigger.THRESHOLD and not is_due:
-            return None
         items = window.open_to_cut
         _, at, split = self.locate_cut(items, usage) if items else (0, 0, None)
         cut = items[at].position if at else self._find_intended_cut(window, usage)

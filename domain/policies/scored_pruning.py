@@ -17,7 +17,7 @@ from ..ranges import Ranges
 from ..settings import setting
 from ..token_estimate import estimate_text
 from ..window import Plan, Window
-from .policy import check_settings, token_setting
+from .policy import ThresholdPolicy, token_setting
 
 _MARGIN_SHARE = 0.10
 """How far below the threshold the warning begins, and pruning ends."""
@@ -120,7 +120,7 @@ def _compute_priority(score: int, size: int, age: int) -> float:
 
 
 @dataclass(frozen=True)
-class ScoredPruning:
+class ScoredPruning(ThresholdPolicy):
     """Follows qbit-ai/qbit: messages with the lowest scores leave, without a summary.
 
     The newest turns stay. No count includes the system prompt.
@@ -148,9 +148,6 @@ class ScoredPruning:
         8_192, help="kept free of what pruning aims for: the next answer"
     )
 
-    def __post_init__(self) -> None:
-        check_settings(self)
-
     # When
 
     @property
@@ -165,12 +162,9 @@ class ScoredPruning:
 
     def fires(self, window: Window) -> bool:
         """Check whether it would prune by threshold: enabled, past its cooldown, nearly full."""
-        return self._is_due(window, self.measure_level(window))
-
-    def _is_due(self, window: Window, level: Utilization) -> bool:
         since = window.since_boundary_s
         rests = since is not None and since < self.cooldown_seconds
-        return self.enabled and not rests and level.needs_pruning
+        return self.enabled and not rests and self.measure_level(window).needs_pruning
 
     def measure_level(self, window: Window) -> Utilization:
         """Return the tokens in use without the system prompt, and their level."""
@@ -187,14 +181,12 @@ class ScoredPruning:
 
     # What
 
-    def plan(self, window: Window) -> Plan | None:
+    def find_plan(self, window: Window) -> Plan | None:
         """Return what leaves; there is no cut and no summary."""
         if not self.enabled:
             _refuse_if_requested(window, "scored-pruning is off (enabled = false)")
             return None
         level = self.measure_level(window)
-        if window.trigger is Trigger.THRESHOLD and not self._is_due(window, level):
-            return None
         weighed, target = self.weigh_window(window), self.compute_target(level)
         if window.trigger is Trigger.OVERFLOW:
             # The real limit is unknown, but the whole view exceeds it.

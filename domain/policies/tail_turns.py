@@ -11,7 +11,7 @@ from ..item import find_whole_message
 from ..settings import setting
 from ..trims import clear_results
 from ..window import Plan, Window, find_budget_index
-from .policy import check_settings, token_setting
+from .policy import ThresholdPolicy, token_setting
 
 _MAX_ANSWER_TOKENS = 32_000
 _PROTECTED_TOKENS = 40_000
@@ -23,7 +23,7 @@ _PRUNED_TURNS = 2
 
 
 @dataclass(frozen=True)
-class TailTurns:
+class TailTurns(ThresholdPolicy):
     """Follows opencode: keeps the newest turns as far as a small budget goes, or else their ends.
 
     With `prune`, old tool output is cleared first, once that frees 20,000 tokens.
@@ -40,9 +40,6 @@ class TailTurns:
     prune: bool = setting(default=False, help="whether old tool output is cleared before")
     summary_tokens: int = token_setting(4_096, least=1, help="may be the summary")
 
-    def __post_init__(self) -> None:
-        check_settings(self)
-
     def fires(self, window: Window) -> bool:
         return window.limit > 0 and (
             window.used_tokens >= _find_room(window) or (self.prune and bool(_find_trims(window)))
@@ -52,14 +49,11 @@ class TailTurns:
     def fires_by_tokens(self) -> bool:
         return not self.prune
 
-    def plan(self, window: Window) -> Plan | None:
-        if window.trigger is Trigger.THRESHOLD:
-            if not self.fires(window):
-                return None
-            if window.used_tokens < _find_room(window):
-                trims = _find_trims(window)
-                reason = f"{window.trigger}: {len(trims):,} old tool results are cleared"
-                return Plan(None, reason, summary_tokens=0, trims=trims)
+    def find_plan(self, window: Window) -> Plan | None:
+        if window.trigger is Trigger.THRESHOLD and window.used_tokens < _find_room(window):
+            trims = _find_trims(window)
+            reason = f"{window.trigger}: {len(trims):,} old tool results are cleared"
+            return Plan(None, reason, summary_tokens=0, trims=trims)
         items, cut = window.open_to_cut, self._find_cut(window)
         if not cut:
             raise NothingToCompactError(

@@ -3,15 +3,14 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
-from ..compaction_events import Trigger
 from ..errors import NothingToCompactError
 from ..settings import setting
 from ..window import Plan, Window
-from .policy import check_settings, token_setting
+from .policy import ThresholdPolicy, token_setting
 
 
 @dataclass(frozen=True)
-class TurnInterval:
+class TurnInterval(ThresholdPolicy):
     """Follows ADK's sliding window: `interval` new turns are due; `overlap` of them stay.
 
     ADK summarizes the overlapping turns twice, so that summaries connect; here they stay word for
@@ -26,15 +25,10 @@ class TurnInterval:
     overlap: int = setting(1, unit="turns", least=0, help="of these stay for the next time")
     summary_tokens: int = token_setting(4_096, least=1, help="may be the summary")
 
-    def __post_init__(self) -> None:
-        check_settings(self)
-
     def fires(self, window: Window) -> bool:
         return self._count_new(window) >= self.interval
 
-    def plan(self, window: Window) -> Plan | None:
-        if window.trigger is Trigger.THRESHOLD and not self.fires(window):
-            return None
+    def find_plan(self, window: Window) -> Plan | None:
         turns = self._list_turns(window)
         leaving = turns[: len(turns) - self.overlap]
         if not leaving:

@@ -4,15 +4,14 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from ..blocks import PROMPT_KINDS, BlockKind
-from ..compaction_events import Trigger
 from ..errors import NothingToCompactError
 from ..ranges import Ranges
 from ..window import Plan, Window
-from .policy import check_settings, share_setting, token_setting
+from .policy import ThresholdPolicy, share_setting, token_setting
 
 
 @dataclass(frozen=True)
-class UserMessages:
+class UserMessages(ThresholdPolicy):
     """Follows Codex: the newest prompts stay, and the instructions around them.
 
     Codex shortens the oldest prompt that stays; here it leaves, and its summary quotes it.
@@ -21,24 +20,16 @@ class UserMessages:
     name: ClassVar[str] = "user-messages"
     alias: ClassVar[str] = "codex"
     source: ClassVar[str] = "openai/codex, codex-rs/core/src/compact.rs"
+    fires_by_tokens: ClassVar[bool] = True
 
     threshold: float = share_setting(0.9, help="so much of it in use fires")
     keep_tokens: int = token_setting(20_000, help="of the user's newest prompts stay")
     summary_tokens: int = token_setting(4_096, least=1, help="may be the summary")
 
-    def __post_init__(self) -> None:
-        check_settings(self)
-
-    @property
-    def fires_by_tokens(self) -> bool:
-        return True
-
     def fires(self, window: Window) -> bool:
         return 0 < self.threshold * window.limit <= window.used_tokens
 
-    def plan(self, window: Window) -> Plan | None:
-        if window.trigger is Trigger.THRESHOLD and not self.fires(window):
-            return None
+    def find_plan(self, window: Window) -> Plan | None:
         stays, left = set[int](), self.keep_tokens
         for item in reversed(window.items):
             if item.kind is BlockKind.DEVELOPER:

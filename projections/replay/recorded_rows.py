@@ -30,7 +30,9 @@ def make_session_rows(recording: Recording) -> SessionRows:
 
     There are no rows for notes, artifacts and summaries.
     """
-    calls = _CallFinder(recording)
+    writers = {at: call.number for call in recording.calls for at in call.answer}
+    # A call that is recorded late may have seen less than the one before it.
+    seen = list(accumulate((call.last_seen_position for call in recording.calls), max))
     retracted = Ranges(
         run
         for recorded in recording.log
@@ -43,16 +45,16 @@ def make_session_rows(recording: Recording) -> SessionRows:
         position = recorded.position
         if position in retracted:
             continue
-        seen_by = calls.find_first_seeing(position)
+        seen_by = bisect_left(seen, position) + 1  # one more than all calls if none saw it
         match recorded.event:
             case SystemPromptSet(text=text):
                 rows.append(FidelityRow(position, RowKind.SYSTEM, text, seen_by))
             case BlockAppended(block=block) if kind := _find_row_kind(block):
-                by = calls.find_writer(position) if kind in AGENT_KINDS else seen_by
+                by = writers[position] if kind in AGENT_KINDS else seen_by
                 rows.append(FidelityRow(position, kind, block.text, by))
             case ToolCalled(block=block):
                 tools[position] = block.name
-                rows.append(_make_call_row(position, block, calls.find_writer(position)))
+                rows.append(_make_call_row(position, block, writers[position]))
             case ToolReturned() | ToolCallAbandoned() as result:
                 tool = tools.get(result.call)
                 rows.append(_make_result_row(position, result, tool, seen_by))
@@ -116,23 +118,6 @@ def _iter_values(value: Any) -> Iterator[str]:
             yield from _iter_values(inner)
     elif isinstance(value, int | float) and not isinstance(value, bool):
         yield str(value)
-
-
-class _CallFinder:
-    """Finds the call that wrote a block, or saw it first."""
-
-    def __init__(self, recording: Recording) -> None:
-        calls = recording.calls
-        self._wrote = {position: call.number for call in calls for position in call.answer}
-        # A call that is recorded late may have seen less than the one before it.
-        self._seen = list(accumulate((call.last_seen_position for call in calls), max))
-
-    def find_first_seeing(self, position: int) -> int:
-        """Return the first call that saw the position; the number of calls plus 1 if none did."""
-        return bisect_left(self._seen, position) + 1
-
-    def find_writer(self, position: int) -> int:
-        return self._wrote[position]
 
 
 # Working directories
