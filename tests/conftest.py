@@ -138,7 +138,7 @@ def _shared_folder(variable: str) -> Path:
     return Path(folder)
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def shared_sessions() -> Path:
     """Real transcripts; tests must pass on any folder of that shape."""
     return _shared_folder("CUTBANK_SESSIONS")

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from pathlib import Path
+from shutil import copyfile
 
 import pytest
 from every_policy import every_name, fitted
@@ -25,13 +26,20 @@ def refused(view: HistoryView) -> list[str]:
     ]
 
 
-@pytest.fixture
-def imported(tmp_path: Path, shared_sessions: Path) -> Iterator[cutbank.SessionStore]:
-    with cutbank.open(str(tmp_path / "real.db")) as store:
+@pytest.fixture(scope="module")
+def imported_file(tmp_path_factory: pytest.TempPathFactory, shared_sessions: Path) -> Path:
+    file = tmp_path_factory.mktemp("real") / "real.db"
+    with cutbank.open(file) as store:
         for path in sorted((shared_sessions / "claude-code").rglob("*.jsonl")):
             if path.stat().st_size <= LARGEST:
                 assert all(report.complete for report in import_path(store, path))
         assert list(store.sessions())
+    return file
+
+
+@pytest.fixture
+def imported(tmp_path: Path, imported_file: Path) -> Iterator[cutbank.SessionStore]:
+    with cutbank.open(copyfile(imported_file, tmp_path / "real.db")) as store:
         yield store
 
 

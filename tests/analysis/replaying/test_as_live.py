@@ -104,9 +104,8 @@ def came_to_nothing(decisions: list[Event], blocks: Ranges) -> list[int]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", every_name())
-@settings(max_examples=6)
-@given(steps=STEPS, limit=LIMITS, served=LIMITS)
+@settings(max_examples=60)
+@given(name=NAMES, steps=STEPS, limit=LIMITS, served=LIMITS)
 def test_a_stored_what_if_shows_at_each_call_what_the_replay_said(
     name: str, steps: Steps, limit: int, served: int
 ) -> None:
