@@ -14,11 +14,11 @@
 `log(key)` is the stored session of a transcript.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from threading import Lock
 from time import time
-from typing import Any, TypeVar, cast
+from typing import Any, cast
 from uuid import uuid4
 
 from claude_agent_sdk import (
@@ -33,7 +33,6 @@ from claude_agent_sdk import (
 import cutbank
 from cutbank import (
     Block,
-    ConflictError,
     Item,
     NotFoundError,
     Parent,
@@ -43,13 +42,12 @@ from cutbank import (
     run_async,
 )
 
-from .item_append import append_items
+from .item_append import append_items, repeat_overtaken
 
 PROVIDER_NAME = "claude-code"
 SUMMARY_RECORD = "claude-agent/summary"
 """Where a session keeps when it was written, and what the SDK lists of it."""
 _SPOKEN = {"user", "assistant"}
-_T = TypeVar("_T")
 
 
 class CutbankSessionStore:
@@ -104,7 +102,7 @@ class CutbankSessionStore:
         items: dict[str, Item] = {}
         for entry in entries:
             items.setdefault(str(entry.get("uuid") or uuid4()), _read_entry(entry))
-        _repeat_overtaken(lambda: self._append_once(key, entries, items))
+        repeat_overtaken(lambda: self._append_once(key, entries, items))
 
     def _append_once(
         self, key: SessionKey, entries: Sequence[SessionStoreEntry], items: dict[str, Item]
@@ -185,13 +183,3 @@ def _read_entry(entry: SessionStoreEntry) -> Item:
         # One answer of the model is several entries, which leave a view together.
         blocks = [block.model_copy(update={"message_id": answer}) for block in blocks]
     return Item(value, blocks, PROVIDER_NAME)
-
-
-def _repeat_overtaken(work: Callable[[], _T], times: int = 100) -> _T:
-    """Do work again that another process has overtaken. Raises ConflictError in the end."""
-    for _ in range(times - 1):
-        try:
-            return work()
-        except ConflictError:
-            continue
-    return work()

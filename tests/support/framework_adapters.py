@@ -27,6 +27,8 @@ class Adapter:
     """Return all items as the framework gets them back."""
     make_turn: Callable[[int], list[Any]]
     """Return the items of a turn: a prompt, a call of a tool, its result, and an answer."""
+    stores_turns: bool = True
+    """Whether `add` stores its items in one transaction, or each in one of its own."""
 
     def __str__(self) -> str:
         return self.framework
@@ -107,6 +109,75 @@ def open_claude_transcript(store: SessionStore, key: str) -> ClaudeTranscript:
     )
 
 
+def make_adk_turn(number: int) -> list[Any]:
+    from google.adk.events import Event  # noqa: PLC0415 - as above
+
+    call = {"id": f"call-{number}", "name": "read", "args": {"path": f"{number}.py"}}
+    result = {**call, "response": {"result": make_result(number)}}
+    del result["args"]
+    contents: list[tuple[str, str, list[dict[str, Any]]]] = [
+        ("user", "user", [{"text": f"Question {number}?"}]),
+        (
+            "helper",
+            "model",
+            [{"text": "Hm.", "thought": True}, {"function_call": call}],
+        ),
+        ("helper", "user", [{"function_response": result}]),
+        ("helper", "model", [{"text": f"Answer {number}."}]),
+    ]
+    return [
+        Event.model_validate(
+            {
+                "id": f"event-{number}-{at}",
+                "author": author,
+                "invocation_id": f"run-{number}",
+                "timestamp": number * 10.0 + at,
+                "content": {"role": role, "parts": parts},
+                "actions": {"state_delta": {"turns": number}},
+            }
+        )
+        for at, (author, role, parts) in enumerate(contents)
+    ]
+
+
+@dataclass
+class AdkSession:
+    """One session of a service of ADK, which is read again when another process wrote to it."""
+
+    service: Any
+    names: dict[str, str]
+    session: Any = None
+
+    async def add(self, events: Sequence[Any]) -> None:
+        for event in events:
+            while not await self._append(event):
+                pass
+
+    async def _append(self, event: Any) -> bool:
+        from google.adk.errors import StaleSessionError  # noqa: PLC0415 - as above
+        from google.adk.errors.already_exists_error import AlreadyExistsError  # noqa: PLC0415
+
+        try:
+            if self.session is None:
+                self.session = await self.service.create_session(**self.names)
+            await self.service.append_event(self.session, event)
+        except (AlreadyExistsError, StaleSessionError):
+            self.session = await self.service.get_session(**self.names)
+            return False
+        return True
+
+    async def read(self) -> list[Any]:
+        session = await self.service.get_session(**self.names)
+        return session.events if session else []
+
+
+def open_adk_session(store: SessionStore, key: str) -> AdkSession:
+    from cutbank.frameworks.google_adk import CutbankSessionService  # noqa: PLC0415 - as above
+
+    names = {"app_name": "app", "user_id": "user", "session_id": key}
+    return AdkSession(CutbankSessionService(store), names)
+
+
 ADAPTERS = (
     Adapter(
         framework="claude_agent_sdk",
@@ -124,12 +195,21 @@ ADAPTERS = (
         read=lambda session: session.get_items(-1),
         make_turn=make_openai_turn,
     ),
+    Adapter(
+        framework="google.adk",
+        open=open_adk_session,
+        log=lambda session: session.service.log(**session.names),
+        add=lambda session, events: session.add(events),
+        read=lambda session: session.read(),
+        make_turn=make_adk_turn,
+        stores_turns=False,
+    ),
 )
 
 
 def find_adapter(framework: str) -> Adapter:
     """Return an adapter, or skip the test where its framework is not installed."""
-    if find_spec(framework) is None:
+    if find_spec(framework.partition(".")[0]) is None or find_spec(framework) is None:
         pytest.skip(f"{framework} is not installed: scripts/test-frameworks has it")
     return next(adapter for adapter in ADAPTERS if adapter.framework == framework)
 

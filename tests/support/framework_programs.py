@@ -27,8 +27,13 @@ def read_docstring(module: str) -> str:
 
 
 def run_program(*arguments: str, server: Loopback, cwd: Path) -> list[str]:
-    """Run Python with OpenAI's model on the loopback, and return the lines that it printed."""
-    model = {"OPENAI_API_KEY": KEY, "OPENAI_BASE_URL": f"{server.url}/v1"}
+    """Run Python with OpenAI's and Google's models on the loopback; return what it printed."""
+    model = {
+        "OPENAI_API_KEY": KEY,
+        "OPENAI_BASE_URL": f"{server.url}/v1",
+        "GOOGLE_API_KEY": KEY,
+        "GOOGLE_GEMINI_BASE_URL": server.url,
+    }
     done = subprocess.run(
         [sys.executable, *arguments],
         capture_output=True,

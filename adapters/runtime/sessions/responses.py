@@ -65,19 +65,12 @@ def read_response(response: object, id: str | None = None) -> ProviderResponse:
         ) from None
 
 
-_READERS: dict[str, Callable[[JsonDict, SourceLine, int], Iterator[MessagePart]]] = {
-    "anthropic": anthropic.read_anthropic_parts,
-    "openai-chat": openai_chat.read_chat_parts,
-    "openai-responses": openai_responses.read_response_parts,
-}
-
-
 def read_message(message: Mapping[str, Any], provider: str) -> Item:
     """Read a message of a conversation, or one item of it, for `session.append`.
 
-    `provider` is the wire format: `anthropic`, `openai-chat` or `openai-responses`. A part that is
-    not known, or has another form than the provider's, becomes a text of its JSON. Raises
-    InvalidSettingError for another provider, and for what is not a JSON object.
+    `provider` is the wire format: `anthropic`, `google`, `openai-chat` or `openai-responses`. A
+    part that is not known, or has another form than the provider's, becomes a text of its JSON.
+    Raises InvalidSettingError for another provider, and for what is not a JSON object.
     """
     if provider not in _READERS:
         known = ", ".join(_READERS)
@@ -110,12 +103,48 @@ def _make_text_of_json(
     part: ProviderCompaction | UnknownPart | MalformedPart, message: JsonDict
 ) -> Block:
     value = part.item if isinstance(part, UnknownPart) else message
-    is_models = message.get("role", "assistant") == "assistant"
+    is_models = message.get("role", "assistant") in _MODELS_ROLES
     return Block(
         kind=BlockKind.ASSISTANT if is_models else BlockKind.DEVELOPER,
         text=json.dumps(value, ensure_ascii=False),
         name=str(value.get("type") or "") or None if isinstance(value, dict) else None,
     )
+
+
+def _read_google_parts(message: JsonDict, line: SourceLine, number: int) -> Iterator[MessagePart]:
+    """Yield the parts of a content; calls without an id are named by their function."""
+    del line, number  # errors name no place of a file
+    is_models = message.get("role") in _MODELS_ROLES
+    for part in require_field(message, "parts", list):
+        match part:
+            case {"functionResponse": {"name": str(name), "response": dict(result)} as returned}:
+                texts = list(result.values())
+                is_text = len(texts) == 1 and isinstance(texts[0], str)
+                yield ToolResult(
+                    tool_call_id=get_field(returned, "id", str) or name,
+                    content=texts[0] if is_text else json.dumps(result, ensure_ascii=False),
+                    is_error="error" in result,
+                )
+            case {"functionCall": {"name": str(name)}}:
+                yield _google_block(part, name, None)
+            case {"text": str()} | {"inlineData": dict()}:
+                block = _google_block(part, "", None)
+                if is_models or not isinstance(block, Block) or part.get("thought"):
+                    yield block
+                else:
+                    kind = BlockKind(block.media.type) if block.media else BlockKind.USER
+                    yield block.model_copy(update={"kind": kind})
+            case _:
+                yield UnknownPart("", part)
+
+
+_MODELS_ROLES = {"assistant", "model"}
+_READERS: dict[str, Callable[[JsonDict, SourceLine, int], Iterator[MessagePart]]] = {
+    "anthropic": anthropic.read_anthropic_parts,
+    "google": _read_google_parts,
+    "openai-chat": openai_chat.read_chat_parts,
+    "openai-responses": openai_responses.read_response_parts,
+}
 
 
 def _read(body: JsonDict) -> ProviderResponse:
@@ -206,7 +235,7 @@ def _read_google(body: JsonDict) -> ProviderResponse:
     )
 
 
-def _google_block(part: Any, call_id: str, message_id: str) -> AnyBlock:
+def _google_block(part: Any, call_id: str, message_id: str | None) -> AnyBlock:
     if not isinstance(part, dict):
         raise MalformedError("content.parts: expected objects")
     native = Native(provider="google", item=_LINE.to_json(part))

@@ -244,6 +244,20 @@ READ: dict[str, tuple[dict[str, Any], list[str]]] = {
         },
         ["thinking", "tool_call"],
     ),
+    "google": (
+        {
+            "role": "user",
+            "parts": [
+                {"text": "Look."},
+                {"inlineData": {"mimeType": "image/png", "data": "aaaa"}},
+                {"text": "Hm.", "thought": True},
+                {"functionCall": {"name": "read", "args": {}}},
+                {"functionResponse": {"name": "read", "response": {"error": "no file"}}},
+                {"fileData": {"fileUri": "gs://a"}},
+            ],
+        },
+        ["user", "image", "thinking", "tool_call", "tool_result", "developer"],
+    ),
 }
 
 

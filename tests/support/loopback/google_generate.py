@@ -1,4 +1,4 @@
-"""Google's generateContent and streamGenerateContent; of its answers, those that are text."""
+"""Google's generateContent and streamGenerateContent: answers of text and calls."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -6,7 +6,12 @@ from typing import Any
 from .answers import Body, Refusal, Refuses, Request, Says, Stop, Tokens, Why, as_json, in_parts
 from .refusals import word
 
-_STOPS = {Stop.END: "STOP", Stop.LENGTH: "MAX_TOKENS", Stop.REFUSAL: "PROHIBITED_CONTENT"}
+_STOPS = {
+    Stop.END: "STOP",
+    Stop.LENGTH: "MAX_TOKENS",
+    Stop.TOOL: "STOP",
+    Stop.REFUSAL: "PROHIBITED_CONTENT",
+}
 _ERRORS: dict[Why, tuple[int, str]] = {
     Why.OVERFLOW: (400, "INVALID_ARGUMENT"),
     Why.RATE_LIMIT: (429, "RESOURCE_EXHAUSTED"),
@@ -49,7 +54,10 @@ class GoogleGenerate:
 
 
 def _chunk(says: Says, request: Request, text: str, finish: str | None) -> Body:
-    candidate: Body = {"content": {"parts": [{"text": text}], "role": "model"}, "index": 0}
+    parts: list[Body] = [{"text": text}] if text or not says.calls else []
+    if finish:
+        parts += [{"functionCall": {"name": one.name, "args": one.arguments}} for one in says.calls]
+    candidate: Body = {"content": {"parts": parts, "role": "model"}, "index": 0}
     if finish:
         candidate["finishReason"] = finish
     body: Body = {
