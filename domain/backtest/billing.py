@@ -97,11 +97,10 @@ def _bill_call(
     is_cold = call.gap_s is not None and call.gap_s > _CACHE_LIFETIME_S
     warm = float(not is_cold) if call.cache is None else call.cache.hit_share
     more = 0 if call.cache is None else call.cache.extra_read
-    unchanged = min(call.unchanged, call.prompt)
-    hit = min(call.prompt, round(warm * unchanged) + more)
+    hit = min(call.prompt, round(warm * call.unchanged) + more)
     rest = call.prompt - hit
     # Tokens added since the call before would have been written anyway.
-    lost = round(warm * max(0, cached - unchanged))
+    lost = round(warm * max(0, cached - call.unchanged))
     dollars: dict[str, float | None] = {}
     if prices := facts.find_prices(call.prompt) if facts else None:
         price = call.cache.price_uncached_token(prices) if call.cache else prices.write_price

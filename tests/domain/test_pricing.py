@@ -44,7 +44,7 @@ def test_only_what_is_cached_can_be_broken() -> None:
     assert half.cache_tokens_lost == 5_000
     assert half.cache_loss_usd == pytest.approx(5_000 * 3.45 / 1e6)
     # The next call writes 30,000 tokens instead of 100,000, and the nine others read as much less.
-    assert cold.cache_loss_usd == 0
+    assert (cold.cache_tokens_lost, cold.cache_loss_usd) == (0, 0)
     assert cold.saved_usd == pytest.approx((70_000 * 3.75 + 9 * 70_000 * 0.3) / 1e6)
     assert cold.break_even_calls == 0
 
@@ -94,7 +94,6 @@ def test_five_small_prunes_lose_where_a_single_one_pays() -> None:
     assert single.is_worthwhile()
 
 
-TOKENS = st.integers(0, 2_000_000)
 DOLLARS = st.floats(0, 100, allow_subnormal=False).map(lambda price: round(price, 3))
 PRICES = st.builds(
     Prices, input=DOLLARS, output=DOLLARS, cache_read=DOLLARS | st.none(), cache_write=DOLLARS
@@ -137,25 +136,6 @@ def test_it_is_paid_for_after_the_first_call_that_makes_it_worthwhile(pricing: P
     else:
         assert pricing.is_worthwhile(pays_after)
         assert pays_after == 0 or not pricing.is_worthwhile(pays_after - 1)
-
-
-@given(pricings())
-def test_where_nothing_is_cached_it_breaks_nothing_and_saves_something(pricing: Pricing) -> None:
-    prices = Prices(input=3, output=15, cache_read=0.3, cache_write=3.75)
-    cold = replace(pricing, cached=0, model=ModelFacts("m", prices=(prices,)))
-
-    assert cold.cache_tokens_lost == 0
-    assert cold.cache_loss_usd == 0
-    assert (cold.saved_usd or 0) >= 0
-
-
-@given(pricings(), TOKENS)
-def test_the_more_is_cached_the_more_it_breaks(pricing: Pricing, more: int) -> None:
-    warmer = replace(pricing, cached=min(pricing.before, pricing.cached + more))
-    at_fixed_prefix = replace(pricing, unchanged=0), replace(warmer, unchanged=0)
-
-    colder, warm = (one.cache_tokens_lost for one in at_fixed_prefix)
-    assert warm >= colder
 
 
 def test_what_saves_a_token_never_pays() -> None:

@@ -3,8 +3,6 @@
 import json
 from typing import Any
 
-from hypothesis import given
-from hypothesis import strategies as st
 from recorded_views import Talk, thought
 from vector_files import FOLDERS, lines_of
 
@@ -104,16 +102,6 @@ def test_two_points_stand_near_the_tail() -> None:
     ]
     for paths, points in rows:
         assert find_cache_points(paths) == points
-
-
-@given(paths=st.lists(st.sampled_from([None, "", "a", "b"])))
-def test_no_point_parts_what_shows_one_path(paths: list[str | None]) -> None:
-    points = find_cache_points(paths)
-
-    assert points[-1:] == ((len(paths) - 1,) if paths else ())
-    assert len(points) <= 2
-    for point in points[:-1]:
-        assert not paths[point] or paths[point + 1] != paths[point]
 
 
 @FOLDERS

@@ -88,13 +88,3 @@ def test_no_text_of_a_size_ever_carries_more(
     hits = measure.score(dropping(reading, boundaries, text)).hits
 
     assert hits <= compute_upper_bound(measure, budget) + 1e-9
-
-
-@given(cut_talks(), st.integers(0, 40), st.integers(0, 40))
-def test_more_room_never_lowers_it_and_enough_of_it_holds_all(
-    cut: Cut, some: int, more: int
-) -> None:
-    measure = FidelityMeasure(*cut)
-
-    assert compute_upper_bound(measure, some) <= compute_upper_bound(measure, some + more) + 1e-9
-    assert compute_upper_bound(measure, 100_000) == len(measure.stakes)

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from fidelity_sessions import TEXTS, Cut, Talk, cut_talks, dropping, measure
+from fidelity_sessions import TEXTS, Cut, Talk, cut_talks, measure
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -41,14 +41,6 @@ def test_the_view_of_the_call_that_needed_it_counts() -> None:
     assert hits(later) == ["rows.toml", "zone_of", "zone.py"]
 
 
-def test_what_is_kept_anyway_is_no_merit_of_the_summary() -> None:
-    scores = MEASURE.score(
-        [replace(NOTHING, kept=Ranges.span(1, 1), summary="rows.toml and zone_of")]
-    )
-
-    assert scores.hits == 3
-
-
 def test_counts_are_kept_apart_by_kind() -> None:
     scores = MEASURE.score([replace(NOTHING, summary="zone_of 4711 ms")])
 
@@ -70,19 +62,6 @@ def test_what_was_lost_is_named_with_its_handle() -> None:
         ("4711ms", AnchorKind.NUMBER, 4, 3),
         ("zone.py", AnchorKind.PATH, 4, 3),
     ]
-
-
-@given(cut_talks())
-def test_the_full_history_scores_all_and_a_drop_nothing(cut: Cut) -> None:
-    of = FidelityMeasure(*cut)
-
-    full, none = of.score([WHOLE_HISTORY]), of.score(dropping(*cut))
-
-    assert full.stakes == full.hits == len(of.stakes)
-    assert full.hard_hits == full.hard_stakes
-    assert none.hits == none.hard_hits == 0
-    assert of.find_lost([WHOLE_HISTORY]) == ()
-    assert len(of.find_lost(dropping(*cut))) == none.stakes
 
 
 @given(cut_talks(), st.data())

@@ -1,16 +1,9 @@
 """P: pairs of words that the agent's prose took up again, when all that had them was hidden."""
 
-import itertools
 from dataclasses import replace
 
-from fidelity_sessions import Cut, Talk, cut_talks, dropping, measure, score_summary
-from hypothesis import given
-from hypothesis import strategies as st
+from fidelity_sessions import Talk, dropping, measure, score_summary
 
-from cutbank.domain.fidelity.fidelity_measure import FidelityMeasure
-from cutbank.domain.fidelity.rows import AGENT_KINDS, WHOLE_HISTORY, RowKind
-from cutbank.domain.fidelity.session_reading import SessionReading
-from cutbank.domain.fidelity.stakes import RepeatedPair
 from cutbank.domain.ranges import Ranges
 
 
@@ -57,50 +50,14 @@ def test_prose_that_still_shows_has_its_pairs() -> None:
         assert GATES.score([segment]).pair_hits == hits, shown
 
 
-PROSE = st.lists(st.sampled_from(["river", "bank", "deep", "gate"]), max_size=5).map(" ".join)
+def test_a_pair_is_at_stake_in_each_segment_until_prose_that_shows_has_it() -> None:
+    talk = Talk().user("harbour gate").says("first").says("harbour gate").says("third")
+    talk.says("gate, harbour").says("gate harbour")
+    told = [(2, 2), (3, 3)], [(3, 4)], [(2, 2), (4, 5)]
 
+    calls = [[one.call for one in measure(talk, *at).pair_references] for at in told]
 
-@given(cut_talks(), st.lists(PROSE, min_size=30, max_size=30))
-def test_the_pairs_at_stake_are_always_those_of_the_definition(cut: Cut, prose: list[str]) -> None:
-    rows = cut[0].rows
-    said = [
-        replace(row, text=prose[index % 30]) if row.kind is not RowKind.SYSTEM else row
-        for index, row in enumerate(rows.rows)
-    ]
-    of = FidelityMeasure(SessionReading(replace(rows, rows=said)), cut[1])
-
-    assert set(of.pair_references) == _by_definition(of)
-    assert of.score([WHOLE_HISTORY]).pair_hits == len(of.pair_references)
-    assert of.score(dropping(of.reading, cut[1])).pair_hits == 0
-
-
-def _by_definition(measure: FidelityMeasure) -> set[RepeatedPair]:
-    rows = measure.reading.rows.rows
-    prose = [row for row in rows if row.kind in {RowKind.USER, RowKind.ASSISTANT, RowKind.THINKING}]
-    found: set[RepeatedPair] = set()
-    for number, boundary in enumerate(measure.boundaries):
-        later = measure.boundaries[number + 1 :]
-        ends = later[0].call if later else measure.reading.rows.calls + 1
-        known: set[tuple[str, ...]] = set()
-        for row in sorted(prose, key=lambda row: row.call):
-            if row.kind not in AGENT_KINDS or not boundary.call <= row.call < ends:
-                continue
-            words = row.text.split()
-            for one, two in itertools.pairwise(words):
-                pair = (min(one, two), max(one, two))
-                if one == two or pair in known:
-                    continue
-                before = [
-                    earlier.position
-                    for earlier in prose
-                    if earlier.call + (earlier.kind in AGENT_KINDS) <= row.call
-                    and _has(earlier.text.split(), pair)
-                ]
-                if before and max(before) < boundary.first_kept:
-                    known.add(pair)
-                    found.add(RepeatedPair(row.call, pair, max(before)))
-    return found
-
-
-def _has(words: list[str], pair: tuple[str, str]) -> bool:
-    return any({*pair} == {one, two} for one, two in itertools.pairwise(words))
+    # The third row takes it up at call 2, and shows it until a boundary hides that row as well.
+    assert calls == [[2], [4], [2, 4]]
+    by_a_tool = Talk().calls_tool("look", "x").returns("harbour gate").says("a").says("b")
+    assert pairs(by_a_tool.says("harbour gate")) == []

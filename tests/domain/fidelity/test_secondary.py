@@ -2,13 +2,10 @@
 
 from dataclasses import replace
 
-from fidelity_sessions import NAMES, Cut, Talk, cut_talks, dropping, measure, score_summary
-from hypothesis import given
-from hypothesis import strategies as st
+from fidelity_sessions import Talk, dropping, measure, score_summary
 
 from cutbank.domain.fidelity.fidelity_measure import FidelityMeasure
 from cutbank.domain.fidelity.rows import WHOLE_HISTORY
-from cutbank.domain.fidelity.visibility import find_novel_facts
 from cutbank.domain.fidelity.words import WordContexts, WordReader
 from cutbank.domain.ranges import Ranges
 
@@ -82,28 +79,6 @@ def test_words_near_are_whole_and_stand_within_reach() -> None:
     assert CONTEXTS.collect_words("it took 12 ms and 12ms longer", "12ms") == {"took", "longer"}
     assert CONTEXTS.collect_words(f"bank{gap}zone_of{gap}deep", "zone_of") == {"bank", "deep"}
     assert CONTEXTS.collect_words(f"bank {gap}zone_of {gap}deep", "zone_of") == set()
-
-
-TEXT = st.lists(
-    st.sampled_from(["river", "bank", "deep", "gate", "zone_of", "zone_of.x", ",", "\n"]),
-    max_size=60,
-)
-
-
-@given(TEXT.map(" ".join))
-def test_the_words_near_are_always_those_of_a_plain_search(text: str) -> None:
-    line = WordReader()
-    spots, facts, start = [], [], 0
-    for part in text.split("\n"):
-        read = line.read_line(part)
-        spots += [(spot.word, start + spot.start, start + spot.end) for spot in read.spots]
-        facts += [(start + fact.start, start + fact.end) for fact in read.facts]
-        start += len(part) + 1
-
-    assert CONTEXTS.list_nearby_words(text, "zone_of") == tuple(
-        frozenset(word for word, a, b in spots if a >= first - 100 and b <= last + 100)
-        for first, last in facts
-    )
 
 
 # Sentences in which users say how things must be, and whether their words survive
@@ -210,20 +185,3 @@ def test_what_no_row_had_said_by_then_is_novel_but_for_positions_of_the_log() ->
     assert {text: one.novel for text, one in found.items()} == counts
     # Each summary counts once.
     assert score_summary(measure(NAMED, (3, 4), (4, 5)), "made_up").novel == 1
-
-
-@given(cut_talks(), st.lists(NAMES, max_size=4), st.integers(0, 12))
-def test_novel_is_always_what_no_row_below_the_call_carries(
-    cut: Cut, facts: list[str], number: int
-) -> None:
-    reading, _ = cut
-    handle = f"#{number}"
-    for call in range(1, reading.rows.calls + 1):
-        below = reading.rows.rows[: reading.count_rows_seen(call)]
-        said = {key for row in below for key in reading.words.find_carried_keys(row.text)}
-        newest = max((row.position for row in below), default=0)
-
-        found = {*find_novel_facts([*facts, handle], reading, call)}
-
-        assert {fact for fact in facts if fact not in said and fact != handle} == found - {handle}
-        assert (handle in found) == (handle not in said and not 1 <= number <= newest)

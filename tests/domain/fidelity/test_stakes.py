@@ -11,10 +11,6 @@ from cutbank.domain.fidelity.rows import RowKind
 from cutbank.domain.fidelity.session_reading import find_first_call
 
 
-def keys(measure: FidelityMeasure) -> list[str]:
-    return [stake.key for stake in measure.stakes]
-
-
 def test_a_fact_that_only_hidden_rows_have_is_at_stake_when_the_agent_writes_it() -> None:
     talk = Talk().user("see src/zone.py").says("well").user("go").says("src/zone.py it is")
 
@@ -48,12 +44,6 @@ def test_a_fact_is_at_stake_once_until_the_next_boundary() -> None:
     answer = Talk().user("zone_of").says("a").thinks("zone_of")
     (stake,) = measure(answer.calls_tool("run", "zone_of", more=True), (2, 2)).stakes
     assert stake.used_in == 3
-
-
-def test_what_a_tool_says_again_behind_the_boundary_is_not_at_stake() -> None:
-    talk = Talk().user("zone_of").says("a").calls_tool("run", "b").returns("zone_of")
-
-    assert measure(talk.says("zone_of"), (2, 2)).stakes == ()
 
 
 def test_hard_kinds_are_those_that_nobody_makes_up() -> None:
