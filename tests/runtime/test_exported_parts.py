@@ -45,8 +45,9 @@ def parts_of(session: StoredSession, *, view: bool = False) -> list[str]:
 
 
 def messages_of(session: StoredSession) -> list[OutgoingMessage]:
-    parts = make_outgoing(session).read_parts()
-    return [one for one in group_outgoing_messages(parts) if isinstance(one, OutgoingMessage)]
+    outgoing = make_outgoing(session)
+    parts = group_outgoing_messages(outgoing, outgoing.read_parts())
+    return [one for one in parts if isinstance(one, OutgoingMessage)]
 
 
 def test_the_log_has_a_boundary_where_it_was_served_and_none_that_was_reverted(

@@ -178,6 +178,7 @@ ATIF_VERSION = "ATIF-v1.6"
 
 def write(outgoing: OutgoingSession) -> Iterator[bytes]:
     """Yield a trajectory, built from the session's messages."""
+    outgoing.count_missing(holds_prompt=True, holds_tools=True)
     agent: JsonDict = {"name": outgoing.source or "cutbank", "version": "unknown"}
     if outgoing.model:
         agent["model_name"] = outgoing.model
@@ -197,7 +198,7 @@ class _StepBuilder:
     def build(self) -> list[JsonDict]:
         if prompt := self.outgoing.system_prompt:
             self._add("system", prompt)
-        for one in group_outgoing_messages(self.outgoing.read_parts()):
+        for one in group_outgoing_messages(self.outgoing, self.outgoing.read_parts()):
             if isinstance(one, OutgoingMessage):
                 self._add_message(one)
             elif one.summary:

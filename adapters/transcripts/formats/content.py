@@ -44,15 +44,18 @@ def read_image_addresses(addresses: list[Any], within: str) -> list[ContentPart]
     for address in addresses:
         if not isinstance(address, str):
             raise MalformedError(f"{within}: expected addresses, got {json_name(address)}")
-        found.append(image_from_address(address) if address else address)
+        found.append(media_from_address(address) if address else address)
     return found
 
 
-def image_from_address(address: str) -> Media:
-    """Return the image at a URL, with its bytes if the URL holds them."""
-    mime, data = split_data_url(address) or ("", None)
-    media = image_from_data(data, mime or "image/png") if data is not None else None
-    return media or Media(type="image", mime="image/*", url=address)
+def media_from_address(address: str, what: MediaKind = "image", name: str | None = None) -> Media:
+    """Return the image or document at a URL, with its bytes if the URL holds them."""
+    mime, encoded = split_data_url(address) or ("", None)
+    data = None if encoded is None else base64_to_bytes(encoded)
+    if data is not None:
+        return Media(type=what, mime=mime or "image/png", data=data, name=name)
+    mime = "image/*" if what == "image" else "application/octet-stream"
+    return Media(type=what, mime=mime, url=address, name=name)
 
 
 def image_from_data(data: str, mime: str) -> Media | None:

@@ -30,43 +30,25 @@ from .steps import (
     SourceCompaction,
 )
 
-_DISPLAYED = (
-    *("session.error", "session.idle", "session.info", "session.usage_info", "session.warning"),
-    *("pending_messages.modified", "session.background_tasks_changed"),
+_SKIPPED_EVENT_NAMES = (
+    "abort assistant.intent assistant.message_delta assistant.message_start "
+    "assistant.reasoning assistant.reasoning_delta assistant.streaming_delta "
+    "assistant.turn_end assistant.turn_start assistant.usage hook.end hook.start "
+    "pending_messages.modified permission.completed permission.requested "
+    "session.background_tasks_changed session.compaction_complete session.compaction_start "
+    "session.context_changed session.custom_agents_updated session.error session.handoff "
+    "session.idle session.info session.mcp_servers_loaded session.mode_changed "
+    "session.model_change session.permissions_changed session.plan_changed "
+    "session.remote_steerable_changed session.resume session.shutdown session.skills_loaded "
+    "session.snapshot_rewind session.start session.task_complete session.title_changed "
+    "session.tools_updated session.truncation session.usage_checkpoint session.usage_info "
+    "session.warning session.workspace_file_changed skill.invoked subagent.completed "
+    "subagent.deselected subagent.failed subagent.selected subagent.started system.message "
+    "system.notification tool.execution_partial_result tool.execution_progress "
+    "tool.execution_start tool.user_requested"
 )
-_STREAMED = (
-    *("assistant.message_delta", "assistant.reasoning_delta", "assistant.intent"),
-    *("assistant.reasoning", "assistant.streaming_delta", "assistant.message_start"),
-    *("tool.execution_partial_result", "tool.execution_progress"),
-)
-SKIPPED_EVENT_TYPES = {
-    **dict.fromkeys(("hook.start", "hook.end"), "what hooks did"),
-    **dict.fromkeys(
-        ("permission.requested", "permission.completed"),
-        "a permission that was asked for, and its answer",
-    ),
-    **dict.fromkeys(_DISPLAYED, "shown to the person only"),
-    **dict.fromkeys(
-        _STREAMED,
-        "passes by while an answer is written: the whole of it comes as an event of its own",
-    ),
-}
-"""Types of events without content of their own, each with the reason."""
-
-KEPT_EVENT_TYPES = {
-    *("session.start", "session.resume", "session.model_change", "session.mode_changed"),
-    *("session.context_changed", "session.plan_changed", "session.usage_checkpoint"),
-    *("session.title_changed", "session.handoff", "session.shutdown", "session.task_complete"),
-    *("session.workspace_file_changed", "session.compaction_start", "session.truncation"),
-    *("session.compaction_complete", "session.snapshot_rewind", "session.skills_loaded"),
-    *("session.tools_updated", "session.custom_agents_updated", "session.mcp_servers_loaded"),
-    *("session.permissions_changed", "session.remote_steerable_changed"),
-    *("assistant.turn_start", "assistant.turn_end", "assistant.usage", "abort"),
-    *("tool.execution_start", "tool.user_requested", "skill.invoked"),
-    *("subagent.started", "subagent.completed", "subagent.failed", "subagent.selected"),
-    *("subagent.deselected", "system.message", "system.notification"),
-}
-"""Types of events that no model was sent, some of which change the session."""
+_SKIPPED_EVENT_TYPES = frozenset(_SKIPPED_EVENT_NAMES.split())
+"""Types of events without blocks, some of which change the session."""
 
 
 def is_from_sub_agent(event: JsonDict, data: JsonDict) -> bool:
@@ -195,10 +177,6 @@ class CopilotReader(LineReader):
                 raise MalformedError(f"id: another event has the id {id}")
             entry.skip(kind, "repeated id")
             return
-        if reason := SKIPPED_EVENT_TYPES.get(kind):
-            entry.skip(kind, reason)
-            self.digests[id] = line.digest
-            return
         entry.time = get_field(event, "timestamp", str)
         before = self.newest
         if is_from_sub_agent(event, data):
@@ -211,7 +189,7 @@ class CopilotReader(LineReader):
             self._read_assistant(entry, kind, data)
         elif kind == "tool.execution_complete":
             self._read_result(entry, kind, data)
-        elif kind in KEPT_EVENT_TYPES:
+        elif kind in _SKIPPED_EVENT_TYPES:
             self._read_known(entry, kind, data)
         else:
             entry.add_unknown(kind)
@@ -296,9 +274,8 @@ def _is_event(value: Any) -> bool:
             return False
 
 
-_EVENT_TYPES = {
+_EVENT_TYPES = _SKIPPED_EVENT_TYPES | {
     *("user.message", "assistant.message", "tool.execution_complete"),
-    *(*KEPT_EVENT_TYPES, *SKIPPED_EVENT_TYPES),
 }
 
 

@@ -1,11 +1,11 @@
 """Defines the input of a format's writer: a session as parts, messages and own entries."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 from uuid import NAMESPACE_URL, UUID, uuid5
 
 from pydantic import JsonValue
@@ -18,7 +18,6 @@ from ....domain.item import Role
 from ....domain.session_events import Fork, ModelCalled, Parent, Usage
 from ....projections.history_view import HistoryView
 from ....projections.rendering import sendable
-from .json_lines import parse_line
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +146,22 @@ class OutgoingSession:
 
     def count_loss(self, what: str, count: int = 1) -> None:
         """Record what the target cannot hold: `images in tool results`, in the plural."""
-        self.losses[what] += count
+        if count:
+            self.losses[what] += count
+
+    def count_missing(self, *, holds_prompt: bool = False, holds_tools: bool = False) -> None:
+        """Record what of the session, and of its requests, a format has no place for."""
+        self.count_loss("branches", len(self.forks))
+        if not self.kept_source:
+            self.count_loss("system prompts", bool(self.system_prompt and not holds_prompt))
+            self.count_loss("tool definitions", 0 if holds_tools else len(self.tools))
+            self.count_loss("request settings", len(self.settings.keys() - {"model"}))
+
+    def count_shortened(self, boundary: CompactBoundary) -> None:
+        """Record the blocks that a compaction shortened, for formats that cannot say so."""
+        if not self.is_view:
+            shortened = len(boundary.trims) + len(boundary.replacements)
+            self.count_loss("blocks that a compaction shortened", shortened)
 
     def parse_arguments(self, call: ToolCall) -> dict[str, Any]:
         """Return a call's arguments as an object; anything else is a loss, and under `_raw`."""
@@ -179,12 +193,13 @@ class OutgoingSession:
 
 
 def group_outgoing_messages(
-    parts: Iterator[OutgoingPart],
+    outgoing: OutgoingSession, parts: Iterable[OutgoingPart]
 ) -> Iterator[OutgoingMessage | OutgoingCompaction]:
-    """Yield the parts as messages, to write a format other than the session's source.
+    """Yield parts of the session as messages.
 
     Each tool result is a message after that of its call. Retracted blocks, notes and artifacts are
-    left out, and an abandoned call stays unanswered. At most one model's message is buffered.
+    left out and counted as lost, and an abandoned call stays unanswered. At most one model's
+    message is buffered.
     """
     held: list[OutgoingMessage] = []
 
@@ -200,8 +215,13 @@ def group_outgoing_messages(
             case OutgoingCall(call=call):
                 if held and held[0].call is None:
                     held[0] = OutgoingMessage(held[0].role, held[0].outgoing_blocks, call)
+                else:
+                    outgoing.count_loss("usage of answers without content")
             case OutgoingBlock(block=block, is_retracted=retracted):
-                if retracted or part.is_cancelled_result or block.kind in UNSENT_KINDS:
+                if part.is_cancelled_result:
+                    continue
+                if retracted or block.kind in UNSENT_KINDS:
+                    outgoing.count_loss("retracted blocks" if retracted else f"{block.kind}s")
                     continue
                 role = _ROLES.get(block.kind, Role.USER)
                 if held and _continues_message(held, role, block):
@@ -212,73 +232,6 @@ def group_outgoing_messages(
                     yield from let_go()
                     held.append(OutgoingMessage(role, (part,)))
     yield from let_go()
-
-
-class OwnBlock(NamedTuple):
-    """What a writer needs of a block that came from the line that it writes."""
-
-    position: int
-    is_retracted: bool
-    is_removed: bool
-    """Whether it was retracted since the import, and not by the source."""
-    tool_call_id: str | None
-    """The id of the call, if it is one."""
-    is_note: bool
-    """Whether it is kept for the record only, and no model was sent it."""
-
-
-def make_own_block(part: OutgoingBlock) -> OwnBlock:
-    block = part.block
-    call = block.tool_call_id if isinstance(block, ToolCall) else None
-    is_note = block.kind is BlockKind.NOTE
-    return OwnBlock(part.position, part.is_retracted, part.is_removed, call, is_note)
-
-
-@dataclass(frozen=True, slots=True)
-class SourceEntry:
-    """A line of the session's own source, and the blocks that were read from it."""
-
-    raw: bytes
-    """With its line end, if it has one."""
-    own_blocks: tuple[OwnBlock, ...]
-    line: LineNumber
-
-    @property
-    def value(self) -> Any:
-        """The line's JSON value; None if it has none."""
-        return parse_line(self.raw.strip()).value
-
-
-def merge_with_source(
-    outgoing: OutgoingSession,
-) -> Iterator[SourceEntry | OutgoingBlock | OutgoingCall | OutgoingCompaction]:
-    """Yield the lines of the session's kept source, and at their places what was added since.
-
-    Without a kept source, yield all parts. Calls and compactions of the source are in its lines.
-    """
-    source = outgoing.kept_source
-    if source is None:
-        yield from outgoing.read_parts()
-        return
-    own: dict[LineNumber, list[OwnBlock]] = {}
-    for line, part in source.find_lines(outgoing):
-        if line and isinstance(part, OutgoingBlock):
-            own.setdefault(line, []).append(make_own_block(part))
-    lines = (SourceEntry(raw, tuple(own.get(line, ())), line) for line, raw in source.read_lines())
-    following = next(lines, None)
-    reached = (0, 0)
-    for line, part in source.find_lines(outgoing):
-        if line:
-            reached = max(reached, line)
-        elif is_added(outgoing, part):
-            # Lines without blocks stay in front of what was added: they were in the file before it.
-            while following and (following.line <= reached or not following.own_blocks):
-                yield following
-                following = next(lines, None)
-            yield part
-    if following:
-        yield following
-        yield from lines
 
 
 def is_added(outgoing: OutgoingSession, part: OutgoingPart) -> bool:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ....domain.blocks import BlockKind, ToolCall
-from .content import ContentPart, image_from_address, make_thinking_block, read_content
+from .content import ContentPart, make_thinking_block, media_from_address, read_content
 from .entry_steps import EntrySteps, digest_text, read_entry
 from .fields import JsonDict, MalformedError, drop_fields, get_field, require_field, require_object
 from .format import make_document_format
@@ -26,7 +26,7 @@ def read_contents(message: JsonDict) -> list[ContentPart]:
 def _read_image(item: Any) -> list[ContentPart] | None:
     match item:
         case {"type": "image_url", "image_url": {"url": str(address)}}:
-            return [image_from_address(address) if address else address]
+            return [media_from_address(address) if address else address]
         case _:
             return None
 

@@ -23,8 +23,8 @@ def session(store: SessionStore) -> StoredSession:
 
 
 def written(session: StoredSession, folder: Path, **how: Any) -> Path:
-    """Export the session whole; return where it lies."""
-    assert export(session, "codex", folder / "out.jsonl", **how).lost == {}
+    """Export the session whole, but for what was retracted; return where it lies."""
+    assert export(session, "codex", folder / "out.jsonl", **how).lost.keys() <= {"retracted blocks"}
     return folder / "out.jsonl"
 
 

@@ -17,7 +17,7 @@ from ..fields import (
 from ..format import LineReader
 from ..json_lines import SourceLine
 from ..source import TranscriptSource
-from ..steps import EntryEnd, ImportStep, RequestParameters, SourceProblem
+from ..steps import EntryEnd, ImportStep, SourceProblem
 from ..summary_mark import find_marked_summary
 from .claude_entry import ClaudeEntry, WaitingLines
 from .compactions import SHORTENING_READERS, keep_after_summary, read_boundary
@@ -33,7 +33,6 @@ from .entries import (
     SKIPPED_ENTRY_TYPES,
     TITLE_FIELDS,
     PromptQueue,
-    RequestAudit,
     classify_user_text,
     read_message_items,
     read_message_text,
@@ -73,7 +72,6 @@ class ClaudeTranscriptReader(LineReader):
     def __init__(self, stem: str, first: JsonDict) -> None:
         self.sessions = ConversationMap(stem, first)
         self.queue = PromptQueue()
-        self.audit = RequestAudit()
         self.waiting = WaitingLines()
         self.pending_line: SourceLine | None = None
         """The newest line, until its end is reported."""
@@ -130,22 +128,10 @@ class ClaudeTranscriptReader(LineReader):
         elif reader := _READERS.get(kind):
             self.queue.told_otherwise |= kind == "attachment"
             _read_once(entry, reader)
-        elif asked := self._read_request(entry):
-            entry.add(asked)
         else:
             if "uuid" in item:
                 entry.place()  # other entries may follow it
-            if reason := SKIPPED_ENTRY_TYPES.get(kind):
-                entry.skip(kind, reason)
-            else:
-                entry.add_unknown(kind)
-
-    def _read_request(self, entry: ClaudeEntry) -> RequestParameters | None:
-        if entry.kind == "api-request-shape":
-            return self.audit.read_shape(entry.value)
-        if entry.kind == "api-request" and self.sessions.is_main_request(entry.value):
-            return self.audit.read_request(entry.value, f"asked:{entry.line.digest}")
-        return None
+            entry.skip_known(kind, kind, SKIPPED_ENTRY_TYPES)
 
 
 def _read_once(entry: ClaudeEntry, reader: Callable[[ClaudeEntry], None]) -> None:

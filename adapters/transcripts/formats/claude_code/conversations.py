@@ -259,11 +259,6 @@ class ConversationMap:
             case {"agentId": str(agent)}:
                 yield SubAgentLink(self._agent_key(agent), conversation.begin.key, call)
 
-    def is_main_request(self, request: JsonDict) -> bool:
-        """Return whether a request belongs to the file's own session, not to a sub-agent."""
-        agent = get_field(request, "agentId", str)
-        return agent is None or self._agent_key(agent) == self.home.begin.key
-
     def read_title(self, kind: str, title: str) -> Iterator[SessionStart]:
         """Yield the start of the session with its new title; a user's title takes precedence."""
         if self.titled_by == "custom-title" != kind or title == self.home.begin.title:

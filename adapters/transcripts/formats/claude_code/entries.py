@@ -1,13 +1,12 @@
-"""Reads Claude Code entries that are not messages: kinds, usage, the prompt queue and audits."""
+"""Reads Claude Code entries that are not messages: kinds, usage and the prompt queue."""
 
 from dataclasses import InitVar, dataclass, field
 from typing import Any
 
 from .....domain.blocks import BlockKind
 from .....domain.session_events import Usage
-from ..entry_steps import NOT_SENT
-from ..fields import JsonDict, get_field, read_usage, require_field
-from ..steps import ReportedCall, RequestParameters
+from ..fields import JsonDict, find_text, get_field, read_usage, require_field
+from ..steps import ReportedCall
 
 FORMAT_NAME = "claude-code"
 SYNTHETIC_MODEL = "<synthetic>"
@@ -25,35 +24,19 @@ _HARNESS_PREFIXES = (
 )
 """Prefixes of text in the user's role that the user did not type."""
 
-_AUDIT = "audit of a request"
-_BACKUP = "backups of edited files"
-
-SKIPPED_ENTRY_TYPES = {
-    "progress": "shown while a tool ran",
-    "file-history-snapshot": _BACKUP,
-    "file-history-delta": _BACKUP,
-    "summary": "title of another session",
-    "api-request": _AUDIT,
-    "api-request-blob": _AUDIT,
-    "api-request-resumed": _AUDIT,
-    "api-request-shape": _AUDIT,
-} | dict.fromkeys(
-    (
-        # Program state, which Claude Code restores.
-        *("agent-color", "agent-name", "agent-setting", "agent_metadata", "ai-title"),
-        *("atis-latch", "bridge-session", "continued-in", "cost-state", "custom-title"),
-        *("fork-context-ref", "frame-link", "history-suppression", "last-prompt", "mode"),
-        *("permission-mode", "pr-link", "queue-operation", "relocated", "tag", "tools-used"),
-        # Only shown to the user; other entries name it as their parent.
-        *("system/agents_killed", "system/api_error", "system/away_summary"),
-        *("system/bridge_status", "system/file_snapshot", "system/informational"),
-        *("system/memory_saved", "system/model_fallback", "system/permission_retry"),
-        *("system/scheduled_task_fire", "system/stop_hook_summary", "system/thinking"),
-        "system/turn_duration",
-    ),
-    NOT_SENT,
+_SKIPPED_ENTRY_NAMES = (
+    "agent-color agent-name agent-setting agent_metadata ai-title api-request "
+    "api-request-blob api-request-resumed api-request-shape atis-latch bridge-session "
+    "continued-in cost-state custom-title file-history-delta file-history-snapshot "
+    "fork-context-ref frame-link history-suppression last-prompt mode permission-mode "
+    "pr-link progress queue-operation relocated summary system/agents_killed "
+    "system/api_error system/away_summary system/bridge_status system/file_snapshot "
+    "system/informational system/memory_saved system/model_fallback system/permission_retry "
+    "system/scheduled_task_fire system/stop_hook_summary system/thinking "
+    "system/turn_duration tag tools-used"
 )
-"""Types of entries without content of the session, each with the reason."""
+SKIPPED_ENTRY_TYPES = frozenset(_SKIPPED_ENTRY_NAMES.split())
+"""Types of entries without content of the session; others may name them as their parents."""
 
 TITLE_FIELDS = {"ai-title": "aiTitle", "custom-title": "customTitle"}
 """Types of entries that title the session, and the title's field."""
@@ -134,20 +117,10 @@ def read_message_text(entry: JsonDict) -> str:
         case {"content": str(text)}:
             return text
         case {"content": list(items)}:
-            return "\n".join(_find_texts(items, type="text"))
+            texts = (find_text(item, "text") for item in items if find_text(item, "type") == "text")
+            return "\n".join(text or "" for text in texts)
         case _:
             return ""
-
-
-def _find_texts(items: list[Any], **fields: str) -> list[str]:
-    """Return the texts of the items that have these fields."""
-    return [
-        item["text"]
-        for item in items
-        if isinstance(item, dict)
-        and isinstance(item.get("text"), str)
-        and fields.items() <= item.items()
-    ]
 
 
 class PromptQueue:
@@ -176,56 +149,3 @@ class PromptQueue:
             if operation == "remove" and not self.told_otherwise:
                 return prompt
         return ""
-
-
-_AGENT_SOURCES = ("repl_main_thread", "sdk", "agent:")
-"""Prefixes of the sources of requests that continue the conversation; others are side requests."""
-
-
-@dataclass(slots=True)
-class RequestAudit:
-    """The request shapes by hash, and the current one."""
-
-    shapes: dict[str, JsonDict] = field(default_factory=dict)
-    pending_request: tuple[str, JsonDict] | None = None
-    current: tuple[str, Any] | None = None
-
-    def read_shape(self, entry: JsonDict) -> RequestParameters | None:
-        """Read the system prompt and the tools that requests with one hash share."""
-        name = require_field(entry, "shapeHash", str)
-        self.shapes[name] = require_field(entry, "shape", dict)
-        if self.pending_request and self.pending_request[1]["shapeHash"] == name:
-            key, request = self.pending_request
-            return self.read_request(request, key)
-        return None
-
-    def read_request(self, entry: JsonDict, key: str) -> RequestParameters | None:
-        """Return what a request holds, if it differs from the request before."""
-        source = get_field(entry, "querySource", str)
-        if source is not None and not source.startswith(_AGENT_SOURCES):
-            return None
-        name, settings = require_field(entry, "shapeHash", str), get_field(entry, "params", dict)
-        if name not in self.shapes:
-            self.pending_request = (key, entry)
-            return None
-        self.pending_request = None
-        if self.current == (name, settings):
-            return None
-        self.current = (name, settings)
-        shape = self.shapes[name]
-        return RequestParameters(
-            key,
-            _system_text(shape.get("system")),
-            get_field(shape, "tools", list, "shape."),
-            settings,
-        )
-
-
-def _system_text(system: Any) -> str | None:
-    match system:
-        case str():
-            return system
-        case list():
-            return "\n\n".join(_find_texts(system)) or None
-        case _:
-            return None

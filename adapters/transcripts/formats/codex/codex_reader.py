@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
-from .....domain.blocks import Origin, ToolCall, ToolResult
+from .....domain.blocks import AnyBlock, Origin, ToolCall, ToolResult
 from .....domain.session_events import Usage
 from ..entry_steps import EntrySteps, read_entry
 from ..fields import JsonDict, MalformedError, get_field, require_field, require_object
@@ -42,7 +42,7 @@ from .entries import (
     read_session_meta,
     read_session_start,
 )
-from .items import MODEL_KINDS, ItemContent, read_communication, read_item
+from .items import MODEL_KINDS, read_communication, read_item
 
 _MAIN_LINE_TYPES = {"session_meta", "response_item", "event_msg", "turn_context", "compacted"}
 _LINE_TYPES = _MAIN_LINE_TYPES | {"inter_agent_communication", "token_usage_record"}
@@ -159,11 +159,11 @@ class CodexTranscriptReader(LineReader):
             self.prompt = prompt
             self.now.add(RequestParameters(f"{self.now.key}:asked", system_prompt=prompt))
 
-    def _append_item(self, read: ItemContent, payload: JsonDict) -> None:
+    def _append_item(self, read: list[AnyBlock], payload: JsonDict) -> None:
         """Append an item of the conversation; `payload` is the item, with or without a wrapper."""
         line, key, time = self.line, self.now.key, self._read_time()
         self._finish_compaction()
-        if not read.blocks:
+        if not read:
             self.now.skip(str(payload.get("type")))
             return
         if summary := find_summary(read, payload):
@@ -179,11 +179,13 @@ class CodexTranscriptReader(LineReader):
         name = make_source_id(line.number)
         item = make_context_item(read, payload, line, name)
         self.context.append(item)
-        for index, block in enumerate(read.blocks):
+        # The provider answers other calls itself, in the same item.
+        is_call = str(payload.get("type")).endswith("_call")
+        for index, block in enumerate(read):
             placed = block.model_copy(update={"origin": origin})
-            served = read.is_server_tool and index == 0
+            served = index == 0 and is_call and not isinstance(block, ToolCall)
             self.now.add(Append(f"{key}:{index}", placed, name, is_server_call=served))
-        first = read.blocks[0]
+        first = read[0]
         if isinstance(first, (ToolCall, ToolResult)) and not self.is_copy:
             self._link_agent(first.tool_call_id, payload)
         if first.kind in MODEL_KINDS:

@@ -12,7 +12,7 @@ from ..json_lines import SourceLine
 from ..steps import Append, ImportStep, ReplacementText, SourceCompaction
 from ..summary_mark import find_marked_summary
 from .entries import FORMAT_NAME, PASSTHROUGH_FIELD
-from .items import ItemContent, read_item
+from .items import find_call_id, read_item
 
 _IGNORED_FIELDS = frozenset({PASSTHROUGH_FIELD, "id", "phase", "status", "metadata", "end_turn"})
 """Fields that a compaction removes from kept items, or changes."""
@@ -37,7 +37,7 @@ class ContextItem:
 
 
 def make_context_item(
-    read: ItemContent, item: JsonDict, line: SourceLine, source_id: str
+    read: list[AnyBlock], item: JsonDict, line: SourceLine, source_id: str
 ) -> ContextItem:
     if item.get("type") == "message" and isinstance(content := item.get("content"), list):
         said: Any = [item.get("role"), [_comparable_part(part) for part in content]]
@@ -48,8 +48,8 @@ def make_context_item(
     return ContextItem(*hashes, source_id, _find_role(read, item))
 
 
-def _find_role(read: ItemContent, item: JsonDict) -> str:
-    kinds = {block.kind for block in read.blocks} if item.get("type") == "message" else set()
+def _find_role(read: list[AnyBlock], item: JsonDict) -> str:
+    kinds = {block.kind for block in read} if item.get("type") == "message" else set()
     if kinds & PROMPT_KINDS:
         return PROMPT_ROLE
     return INPUT_ROLE if kinds == {BlockKind.DEVELOPER} else OTHER_ROLE
@@ -122,10 +122,10 @@ def append_inherited_summary(summary: str, key: str, line: SourceLine, time: str
     return Append(f"{key}:summary", told)
 
 
-def find_summary(read: ItemContent, item: JsonDict) -> str | None:
-    if item.get("type") != "message" or len(read.blocks) != 1:
+def find_summary(read: list[AnyBlock], item: JsonDict) -> str | None:
+    if item.get("type") != "message" or len(read) != 1:
         return None
-    (block,) = read.blocks
+    (block,) = read
     found = find_marked_summary(item, block.text) if block.kind in _INPUT_KINDS else None
     return found.text if found else None
 
@@ -157,7 +157,7 @@ def read_compaction(
         for index, item, one in zip(kept, now, read, strict=True):
             if index is not None and before[index].answer != item.answer:
                 text = _answer_text(one) or ""  # others match only with the same answer
-                instead.append(ReplacementText(before[index].source_id, text, one.call_id))
+                instead.append(ReplacementText(before[index].source_id, text, find_call_id(one)))
     wrapped = summary_message.parse_summary_message(message)
     summary = wrapped.text if wrapped else message or None
     context[:] = [before[index] for index in kept if index is not None]
@@ -184,7 +184,7 @@ def read_compaction(
     elif summary:
         steps.append(append_inherited_summary(summary, key, line, time))
     for place, (one, item) in enumerate(zip(read, now, strict=True), 1):
-        if kept[place - 1] is None and one.blocks:
+        if kept[place - 1] is None and one:
             context.append(item)
             steps += _make_appends(one, line, key, place, time)
     return steps
@@ -209,7 +209,7 @@ def _find_missing(history: list[Any] | None, items: list[JsonDict], message: str
 
 
 def _match_history(
-    context: list[ContextItem], now: list[ContextItem], read: list[ItemContent]
+    context: list[ContextItem], now: list[ContextItem], read: list[list[AnyBlock]]
 ) -> list[int | None]:
     """For each item of the new context, return the item that it was before.
 
@@ -221,30 +221,28 @@ def _match_history(
         else None
         for index, item, one in zip(_match_items(context, now), now, read, strict=True)
     ]
-    broken = {one.call_id for one, index in zip(read, matched, strict=True) if index is None}
-    return [
-        None if one.call_id and one.call_id in broken else index
-        for one, index in zip(read, matched, strict=True)
-    ]
+    calls = [find_call_id(one) for one in read]
+    broken = {call for call, index in zip(calls, matched, strict=True) if call and index is None}
+    return [None if call in broken else index for call, index in zip(calls, matched, strict=True)]
 
 
-def _answer_text(read: ItemContent) -> str | None:
+def _answer_text(read: list[AnyBlock]) -> str | None:
     """Return the text of an answer that has only text."""
-    match read.blocks:
-        case [ToolResult(content=str(text))] if read.call_id:
+    match read:
+        case [ToolResult(content=str(text))]:
             return text or None
         case _:
             return None
 
 
 def _make_appends(
-    read: ItemContent, line: SourceLine, key: str, place: int, time: str | None
+    read: list[AnyBlock], line: SourceLine, key: str, place: int, time: str | None
 ) -> list[Append]:
     id = make_source_id(line.number, place)
-    shared = {"message_id": id} if len(read.blocks) > 1 else {}
+    shared = {"message_id": id} if len(read) > 1 else {}
     appends: list[Append] = []
     origin = _origin(line, place, time)
-    for index, block in enumerate(read.blocks):
+    for index, block in enumerate(read):
         placed: AnyBlock = block.model_copy(update={"origin": origin, **shared})
         appends.append(Append(f"{key}:{place}:{index}", placed, id))
     return appends

@@ -88,8 +88,6 @@ class CodexItemBuilder:
                 return self._build_call(said.position, call, own)
             case ToolResult() as result:
                 return self._build_result(result)
-            case Block(kind=BlockKind.ARTIFACT | BlockKind.NOTE as kind):
-                lost = f"{kind}s"
             case _ if own is not None and own.get("type") not in _PAIRED_CALLS:
                 return own
             case Block(kind=BlockKind.THINKING):
@@ -168,6 +166,15 @@ def make_rollout_line(kind: str, payload: JsonDict, time: str) -> JsonDict:
 
 def make_event(kind: str, time: str, **fields: Any) -> JsonDict:
     return make_rollout_line("event_msg", {"type": kind, **fields}, time)
+
+
+def make_message_event(item: JsonDict, time: str) -> Iterator[JsonDict]:
+    """Yield the event that shows a message to the user, if it has a text."""
+    kind = {"user": "user_message", "assistant": "agent_message"}.get(item.get("role", ""))
+    content = item["content"] if kind else ()
+    if text := "\n".join(part["text"] for part in content if "text" in part):
+        images: JsonDict = {"images": []} if kind == "user_message" else {}
+        yield make_event(str(kind), time, message=text, **images)
 
 
 def make_thread_id(key: str) -> str:

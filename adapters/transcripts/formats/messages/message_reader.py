@@ -10,7 +10,6 @@ from .....domain.blocks import (
     Block,
     BlockKind,
     BlockMetadata,
-    Media,
     Native,
     ResultPart,
     ToolCall,
@@ -19,7 +18,6 @@ from .....domain.blocks import (
 from .....domain.compaction_events import Trigger
 from .....projections.rendering import exchanges
 from ..claude_code.entries import classify_user_text
-from ..content import MediaKind, require_base64, split_data_url
 from ..entry_steps import EntrySteps, digest_text
 from ..fields import JsonDict, MalformedError, UnknownItemError, require_field, require_object
 from ..json_lines import SourceLine
@@ -102,19 +100,6 @@ def read_result(
     if content is None or isinstance(content, str):
         return ToolResult(tool_call_id=id, content=content or "")
     return ToolResult(tool_call_id=id, content=tuple(map(read_part, read_texts(owner, field))))
-
-
-def read_media_url(url: str, what: MediaKind, name: str | None = None) -> Media:
-    """Return the media at a URL, with its bytes if the URL holds them."""
-    if not url.startswith("data:"):
-        mime = "image/*" if what == "image" else "application/octet-stream"
-        return Media(type=what, mime=mime, url=url, name=name)
-    held = split_data_url(url)
-    if held is None:
-        mime = url.removeprefix("data:").partition(",")[0].partition(";")[0]
-        return Media(type=what, mime=mime or "text/plain", url=url, name=name)
-    mime, encoded = held
-    return Media(type=what, mime=mime, data=require_base64(encoded), name=name)
 
 
 _CALL_NOTE_PREFIX = "[from the tool call "

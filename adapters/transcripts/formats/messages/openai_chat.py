@@ -13,6 +13,7 @@ from .....domain.blocks import (
     Text,
     ToolCall,
 )
+from ..content import media_from_address
 from ..entry_steps import refuse_line
 from ..fields import JsonDict, MalformedError, get_field, require_field, require_type
 from ..format import Format
@@ -31,7 +32,6 @@ from .message_reader import (
     make_refusal,
     make_text_block,
     read_content_parts,
-    read_media_url,
     read_result,
 )
 
@@ -121,7 +121,7 @@ def _read_part(item: Any, line: SourceLine, kind: BlockKind) -> MessagePart:
             return make_refusal(item)
         case "image_url":
             address = require_field(require_field(item, "image_url", dict), "url", str)
-            return Block(kind=BlockKind.IMAGE, media=read_media_url(address, "image"))
+            return Block(kind=BlockKind.IMAGE, media=media_from_address(address))
         case "input_audio" | "video_url":
             return make_native_block(item, _make_native(item, line))
         case "file":
@@ -136,7 +136,9 @@ def _read_file(item: JsonDict, line: SourceLine) -> Block:
     if data is None or not data.startswith("data:"):
         return make_native_block(item, _make_native(item, line))
     name = get_field(file, "filename", str)
-    return Block(kind=BlockKind.DOCUMENT, media=read_media_url(data, "document", name), name=name)
+    return Block(
+        kind=BlockKind.DOCUMENT, media=media_from_address(data, "document", name), name=name
+    )
 
 
 def _make_native(item: Any, line: SourceLine) -> Native:

@@ -14,6 +14,7 @@ from .....domain.blocks import (
     ToolCall,
     ToolResult,
 )
+from ..content import media_from_address
 from ..fields import JsonDict, MalformedError, get_field, require_field, require_type
 from ..json_lines import SourceLine
 from .message_file_reader import RESPONSES_ITEMS
@@ -27,7 +28,6 @@ from .message_reader import (
     make_refusal,
     make_text_block,
     read_content_parts,
-    read_media_url,
     read_result,
 )
 
@@ -99,7 +99,9 @@ def _read_media(item: JsonDict) -> Media | None:
         if address := get_field(item, field, str):
             if field == "file_data" and not address.startswith("data:"):
                 return None
-            return read_media_url(address, "image" if field == "image_url" else "document", name)
+            return media_from_address(
+                address, "image" if field == "image_url" else "document", name
+            )
     return None
 
 
@@ -122,7 +124,11 @@ def _read_result(message: JsonDict, line: SourceLine) -> ToolResult:
     id = require_field(message, "call_id", str)
     if not id:
         raise MalformedError("call_id: expected an id, but it is empty")
-    if not isinstance(message.get("output"), str | list):
+    output = message.get("output")
+    if isinstance(output, dict) and isinstance(text := output.get("content"), str):
+        # Older versions of Codex: text, and whether the call succeeded.
+        return ToolResult(tool_call_id=id, content=text, is_error=output.get("success") is False)
+    if not isinstance(output, str | list):
         return ToolResult(tool_call_id=id, content="", native=_make_native(message, line))
     return read_result(id, message, "output", lambda item: _read_output_part(item, line))
 

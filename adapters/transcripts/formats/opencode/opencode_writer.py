@@ -43,10 +43,9 @@ OPENCODE_VERSION = "1.0.0"
 
 
 def write(outgoing: OutgoingSession) -> Iterator[bytes]:
+    outgoing.count_missing()
     document = OpencodeDocument(outgoing)
     document.add_all()
-    if outgoing.system_prompt:
-        outgoing.count_loss("system prompts")
     yield json_lines.encode_document(document.build())
 
 
@@ -77,7 +76,7 @@ class OpencodeDocument:
             self._add_source(json.loads(source.read_whole()), own)
             if added:
                 self._drop_reverted()
-        for one in group_outgoing_messages(iter(added)):
+        for one in group_outgoing_messages(self.outgoing, added):
             if isinstance(one, OutgoingCompaction):
                 self._add_compaction(one)
             else:
@@ -153,6 +152,7 @@ class OpencodeDocument:
 
     def _add_compaction(self, compacted: OutgoingCompaction) -> None:
         """Add a compaction in opencode's form: the request, and the summary as its answer."""
+        self.outgoing.count_shortened(compacted.boundary)
         if compacted.summary is None:
             self.outgoing.count_loss("compactions without a summary")
             return

@@ -15,25 +15,22 @@ from .v0_content import METADATA_FIELD
 
 FORMAT_NAME = "openhands-v0"
 
-_STATE_ACTIONS = frozenset(
-    {
-        *("change_agent_state", "condensation_request", "loop_recovery", "null", "pause", "push"),
-        *("recall", "resume", "send_pr", "start", "stop", "summarize"),
-    }
+_STATE_ACTION_NAMES = (
+    "change_agent_state condensation_request loop_recovery null pause push recall resume "
+    "send_pr start stop summarize"
 )
+_STATE_ACTIONS = frozenset(_STATE_ACTION_NAMES.split())
 """Actions that no model was sent, and that record the agent's state."""
-_TOOL_ACTIONS = frozenset(
-    {
-        *("browse", "browse_interactive", "call_tool_mcp", "delegate", "edit", "finish", "read"),
-        *("reject", "run", "run_ipython", "search", "task_tracking", "think", "write"),
-    }
+_TOOL_ACTION_NAMES = (
+    "browse browse_interactive call_tool_mcp delegate edit finish read reject run "
+    "run_ipython search task_tracking think write"
 )
-_SHOWN_OBSERVATIONS = frozenset(
-    {
-        *("browse", "delegate", "download", "edit", "error", "mcp", "read", "run", "run_ipython"),
-        *("success", "task_tracking", "think", "user_rejected", "write", "chat", "message"),
-    }
+_TOOL_ACTIONS = frozenset(_TOOL_ACTION_NAMES.split())
+_SHOWN_OBSERVATION_NAMES = (
+    "browse chat delegate download edit error mcp message read run run_ipython success "
+    "task_tracking think user_rejected write"
 )
+_SHOWN_OBSERVATIONS = frozenset(_SHOWN_OBSERVATION_NAMES.split())
 """Observations that the model sees, whether they answer a call or not."""
 _RAW_OBSERVATIONS = frozenset(
     {"agent_state_changed", "condense", "loop_detection", "null", "server_ready"}

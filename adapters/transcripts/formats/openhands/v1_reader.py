@@ -40,22 +40,15 @@ FORMAT_NAME = "openhands-v1"
 _STATE_FILE_NAMES = ("base_state.json", "meta.json")
 _EVENT_NAME = re.compile(r"event-(\d{5,18})-([0-9a-fA-F-]{8,})\.json")
 """The file name of an event: its number, and its id."""
-_STATE_EVENT_TYPES = frozenset(
-    {
-        *("ACPToolCallEvent", "AskUserEvent", "ConversationErrorEvent"),
-        *("ConversationIterationLimitEvent", "ConversationStateUpdateEvent"),
-        *("CondensationRequest", "HookExecutionEvent", "InterruptEvent", "PauseEvent"),
-        *("SecurityAnalyzerConfigurationEvent", "UserActionEvent", "WarningEvent"),
-    }
+_SKIPPED_EVENT_NAMES = (
+    "ACPToolCallEvent AskUserEvent CondensationRequest ConversationErrorEvent "
+    "ConversationIterationLimitEvent ConversationStateUpdateEvent HookExecutionEvent "
+    "InterruptEvent LLMCompletionLogEvent PauseEvent SecurityAnalyzerConfigurationEvent "
+    "StreamingDeltaEvent TokenEvent UserActionEvent WarningEvent"
 )
-"""Kinds of events that no model was sent, and that the agent needs to resume."""
+_SKIPPED_EVENT_TYPES = frozenset(_SKIPPED_EVENT_NAMES.split())
 _TEXT_FIELDS = ("output", "content", "message", "text", "error", "rejection_reason")
 """The text fields of an observation, in reading order."""
-_SKIPPED_EVENT_TYPES = {
-    "LLMCompletionLogEvent": "a log of a request: its events say the same",
-    "StreamingDeltaEvent": "pieces of a message that comes again whole",
-    "TokenEvent": "token ids, for training",
-}
 
 
 def recognizes(source: TranscriptSource) -> bool:
@@ -162,8 +155,6 @@ class _ConversationReader(EventReader):
                 ids = get_field(event, "forgotten_event_ids", list) or []
                 forgotten = [id for id in ids if isinstance(id, str)]
                 self.condense(entry, kind, forgotten, get_field(event, "summary", str))
-            case _ if reason := _SKIPPED_EVENT_TYPES.get(kind):
-                entry.skip(kind, reason)
             case _ if read := _CONTENT_READERS.get(kind):
                 read(entry, event)
                 response = get_field(event, "llm_response_id", str) or None
@@ -174,7 +165,7 @@ class _ConversationReader(EventReader):
             case _:
                 if kind == "CondensationRequest":
                     self.request_condensation(event)
-                entry.skip_known(kind, kind, _STATE_EVENT_TYPES)
+                entry.skip_known(kind, kind, _SKIPPED_EVENT_TYPES)
         self.ids.add(id)
 
     def _read_system(self, entry: EntrySteps, event: JsonDict) -> RequestParameters:

@@ -108,8 +108,7 @@ class EntryComposer:
     ) -> Iterator[JsonDict]:
         for one in said:
             if isinstance(one, OutgoingCompaction):
-                if one.boundary.trims or one.boundary.replacements:
-                    self._count_shortened()
+                self.outgoing.count_shortened(one.boundary)
                 if one.summary or one.boundary.hidden:
                     yield self._compose_compaction(one)
                 continue
@@ -261,10 +260,6 @@ class EntryComposer:
             return entry | {"firstKeptEntryIndex": kept.index if kept else place}
         # An entry that names itself keeps nothing, since no earlier entry has its id.
         return entry | {"firstKeptEntryId": kept.id if kept else entry["id"]}
-
-    def _count_shortened(self) -> None:
-        if not self.outgoing.is_view:
-            self.outgoing.count_loss("messages that were shortened by a compaction")
 
     def _first_kept(self, one: OutgoingCompaction) -> WrittenEntry | None:
         """Return the oldest entry from which all stayed; pi cannot record gaps."""

@@ -9,15 +9,14 @@ from uuid import NAMESPACE_URL, uuid5
 from .....domain.blocks import AnyBlock, ToolCall, ToolResult
 from ..fields import JsonDict
 from ..json_lines import encode_line, parse_line
+from ..line_writer import OwnBlock, make_own_block
 from ..outgoing import (
     LineNumber,
     OutgoingBlock,
     OutgoingPart,
     OutgoingSession,
-    OwnBlock,
     group_outgoing_messages,
     is_added,
-    make_own_block,
     to_iso,
 )
 from .entries import PI_TITLE_FIELDS
@@ -46,13 +45,10 @@ def _write_foreign(name: str, outgoing: OutgoingSession) -> Iterator[bytes]:
     if name == "pi" and title:
         named = composer.compose_entry("title", outgoing.opened_at, type="session_info", name=title)
         yield encode_line(named)
-    if outgoing.system_prompt:
-        outgoing.count_loss("system prompts")
-    if outgoing.tools:
-        outgoing.count_loss("tool definitions", len(outgoing.tools))
+    outgoing.count_missing()
     if outgoing.parent:
         outgoing.count_loss("links to the session that a sub-agent works for")
-    for entry in composer.compose_entries(group_outgoing_messages(outgoing.read_parts())):
+    for entry in composer.compose_entries(group_outgoing_messages(outgoing, outgoing.read_parts())):
         yield encode_line(entry)
 
 
@@ -178,7 +174,7 @@ class _ContinuedSession:
             call_ids=branch.calls,
         )
         for entry in composer.compose_entries(
-            group_outgoing_messages(iter(self.added[outgoing.key]))
+            group_outgoing_messages(outgoing, self.added[outgoing.key])
         ):
             yield encode_line(entry)
         if outgoing is self.outgoing and outgoing.title and outgoing.title not in self.titles:

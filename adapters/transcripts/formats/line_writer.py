@@ -1,0 +1,142 @@
+"""Writes a session as lines: those of its own source unchanged, and entries for all else."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any, NamedTuple
+
+from ....domain.blocks import BlockKind, ToolCall
+from .fields import JsonDict
+from .json_lines import encode_line, parse_line
+from .outgoing import (
+    LineNumber,
+    OutgoingBlock,
+    OutgoingCall,
+    OutgoingCompaction,
+    OutgoingMessage,
+    OutgoingSession,
+    group_outgoing_messages,
+    is_added,
+)
+
+
+class OwnBlock(NamedTuple):
+    """What a writer needs of a block that came from the line that it writes."""
+
+    position: int
+    is_retracted: bool
+    is_removed: bool
+    """Whether it was retracted since the import, and not by the source."""
+    tool_call_id: str | None
+    """The id of the call, if it is one."""
+    is_note: bool
+    """Whether it is kept for the record only, and no model was sent it."""
+
+
+def make_own_block(part: OutgoingBlock) -> OwnBlock:
+    block = part.block
+    call = block.tool_call_id if isinstance(block, ToolCall) else None
+    is_note = block.kind is BlockKind.NOTE
+    return OwnBlock(part.position, part.is_retracted, part.is_removed, call, is_note)
+
+
+@dataclass(frozen=True, slots=True)
+class SourceEntry:
+    """A line of the session's own source, and the blocks that were read from it."""
+
+    raw: bytes
+    """With its line end, if it has one."""
+    own_blocks: tuple[OwnBlock, ...]
+    line: LineNumber
+
+    @property
+    def value(self) -> Any:
+        """The line's JSON value; None if it has none."""
+        return parse_line(self.raw.strip()).value
+
+
+def merge_with_source(
+    outgoing: OutgoingSession,
+) -> Iterator[SourceEntry | OutgoingBlock | OutgoingCall | OutgoingCompaction]:
+    """Yield the lines of the session's kept source, and at their places what was added since.
+
+    Without a kept source, yield all parts. Calls and compactions of the source are in its lines.
+    """
+    source = outgoing.kept_source
+    if source is None:
+        yield from outgoing.read_parts()
+        return
+    own: dict[LineNumber, list[OwnBlock]] = {}
+    for line, part in source.find_lines(outgoing):
+        if line and isinstance(part, OutgoingBlock):
+            own.setdefault(line, []).append(make_own_block(part))
+    lines = (SourceEntry(raw, tuple(own.get(line, ())), line) for line, raw in source.read_lines())
+    following = next(lines, None)
+    reached = (0, 0)
+    for line, part in source.find_lines(outgoing):
+        if line:
+            reached = max(reached, line)
+        elif is_added(outgoing, part):
+            # Lines without blocks stay in front of what was added: they were in the file before it.
+            while following and (following.line <= reached or not following.own_blocks):
+                yield following
+                following = next(lines, None)
+            yield part
+    if following:
+        yield following
+        yield from lines
+
+
+class LineWriter(ABC):
+    """A writer of entries in the order of the log; each format builds its own."""
+
+    def __init__(self, outgoing: OutgoingSession) -> None:
+        self.outgoing = outgoing
+        self.title: str | None = None
+        """The title in the last entry of the source that has one."""
+
+    def begin(self) -> Iterable[JsonDict]:
+        """Return the entries that precede all others, unless the source has them."""
+        return ()
+
+    @abstractmethod
+    def follow(self, entry: JsonDict, own: Sequence[OwnBlock]) -> bool:
+        """Note an entry of the source, so that what was added can refer to it.
+
+        Return whether it is written: a format may drop what was retracted since the import.
+        """
+
+    @abstractmethod
+    def build_message(self, message: OutgoingMessage) -> Iterable[JsonDict]: ...
+
+    @abstractmethod
+    def build_compaction(self, compacted: OutgoingCompaction) -> Iterable[JsonDict]: ...
+
+    @abstractmethod
+    def build_title(self, title: str) -> Iterable[JsonDict]: ...
+
+    def write(self) -> Iterator[bytes]:
+        """Yield the lines of the session."""
+        outgoing = self.outgoing
+        if not outgoing.kept_source:
+            yield from map(encode_line, self.begin())
+        parts = merge_with_source(outgoing)
+        for is_own, run in groupby(parts, key=lambda part: isinstance(part, SourceEntry)):
+            write = self._copy if is_own else self._build
+            yield from write(run)
+        if outgoing.title and outgoing.title != self.title:
+            yield from map(encode_line, self.build_title(outgoing.title))
+
+    def _copy(self, entries: Iterable[Any]) -> Iterator[bytes]:
+        for entry in entries:
+            value = entry.value
+            if not isinstance(value, dict) or self.follow(value, entry.own_blocks):
+                yield entry.raw
+
+    def _build(self, parts: Iterable[Any]) -> Iterator[bytes]:
+        for one in group_outgoing_messages(self.outgoing, parts):
+            if isinstance(one, OutgoingCompaction):
+                yield from map(encode_line, self.build_compaction(one))
+            else:
+                yield from map(encode_line, self.build_message(one))
