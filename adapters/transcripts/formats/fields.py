@@ -52,16 +52,33 @@ def get_field(owner: JsonDict, field: str, kind: type[_T], within: str = "") -> 
     return None if owner.get(field) is None else require_field(owner, field, kind, within)
 
 
-def read_usage(owner: JsonDict, within: str, *, is_total: bool = False, **fields: str) -> Usage:
+def read_usage(
+    owner: JsonDict,
+    within: str,
+    *,
+    is_total: bool = False,
+    is_reasoning_apart: bool = False,
+    **fields: str,
+) -> Usage:
     """Return the usage of a call from a report's fields, by the names that they have there.
 
-    With `is_total`, its input tokens are all tokens of the prompt, with those of the cache.
+    A name may be a path, as `cache.read`. With `is_total`, its input tokens are all tokens of the
+    prompt, with those of the cache; with `is_reasoning_apart`, its output has no reasoning tokens.
     """
-    counts = {ours: get_field(owner, theirs, int, within) for ours, theirs in fields.items()}
+    counts = {ours: _read_count(owner, theirs, within) for ours, theirs in fields.items()}
     if is_total and (prompt := counts["input"]) is not None:
         cached = (counts["cache_read"] or 0) + (counts.get("cache_write") or 0)
         counts["input"] = max(0, prompt - cached)
+    if is_reasoning_apart and (output := counts["output"]) is not None:
+        counts["output"] = output + (counts["reasoning"] or 0)
     return Usage(**counts)
+
+
+def _read_count(owner: JsonDict, path: str, within: str) -> int | None:
+    *outer, field = path.split(".")
+    for name in outer:
+        owner, within = get_field(owner, name, dict, within) or {}, f"{within}{name}."
+    return get_field(owner, field, int, within)
 
 
 def as_number(value: Any) -> float | None:

@@ -8,7 +8,15 @@ from ....domain.blocks import AnyBlock, Block, BlockKind, ToolCall, ToolResult
 from ....domain.session_events import Usage
 from .content import ContentPart, make_result_content
 from .entry_steps import EntrySteps, digest_text, read_entry
-from .fields import JsonDict, MalformedError, find_text, get_field, require_field, require_object
+from .fields import (
+    JsonDict,
+    MalformedError,
+    find_text,
+    get_field,
+    read_usage,
+    require_field,
+    require_object,
+)
 from .format import make_document_format
 from .gemini_history import (
     classify_gemini_text,
@@ -173,16 +181,18 @@ def _read_usage(item: JsonDict) -> Usage | None:
     tokens = get_field(item, "tokens", dict)
     if tokens is None:
         return None
-    read, cached, wrote, thought, tools = (
-        get_field(tokens, name, int, "tokens.")
-        for name in ("input", "cached", "output", "thoughts", "tool")
+    usage = read_usage(
+        tokens,
+        "tokens.",
+        is_total=True,
+        is_reasoning_apart=True,
+        input="input",
+        cache_read="cached",
+        output="output",
+        reasoning="thoughts",
     )
-    return Usage(
-        input=None if read is None else max(0, read - (cached or 0)) + (tools or 0),
-        cache_read=cached,
-        output=None if wrote is None else wrote + (thought or 0),
-        reasoning=thought,
-    )
+    tools = get_field(tokens, "tool", int, "tokens.") or 0
+    return usage if usage.input is None else usage.model_copy(update={"input": usage.input + tools})
 
 
 FORMAT = make_document_format(

@@ -123,20 +123,26 @@ class LineWriter(ABC):
             yield from map(encode_line, self.begin())
         parts = merge_with_source(outgoing)
         for is_own, run in groupby(parts, key=lambda part: isinstance(part, SourceEntry)):
-            write = self._copy if is_own else self._build
+            write = self._copy if is_own else self.build
             yield from write(run)
-        if outgoing.title and outgoing.title != self.title:
-            yield from map(encode_line, self.build_title(outgoing.title))
+        yield from self.end()
+
+    def build(self, parts: Iterable[Any]) -> Iterator[bytes]:
+        """Yield entries for parts of the log."""
+        for one in group_outgoing_messages(self.outgoing, parts):
+            if isinstance(one, OutgoingCompaction):
+                yield from map(encode_line, self.build_compaction(one))
+            else:
+                yield from map(encode_line, self.build_message(one))
+
+    def end(self) -> Iterator[bytes]:
+        """Yield the title, if the source does not have it."""
+        title = self.outgoing.title
+        if title and title != self.title:
+            yield from map(encode_line, self.build_title(title))
 
     def _copy(self, entries: Iterable[Any]) -> Iterator[bytes]:
         for entry in entries:
             value = entry.value
             if not isinstance(value, dict) or self.follow(value, entry.own_blocks):
                 yield entry.raw
-
-    def _build(self, parts: Iterable[Any]) -> Iterator[bytes]:
-        for one in group_outgoing_messages(self.outgoing, parts):
-            if isinstance(one, OutgoingCompaction):
-                yield from map(encode_line, self.build_compaction(one))
-            else:
-                yield from map(encode_line, self.build_message(one))

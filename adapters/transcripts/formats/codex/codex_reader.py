@@ -4,10 +4,10 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
-from .....domain.blocks import AnyBlock, Origin, ToolCall, ToolResult
+from .....domain.blocks import AnyBlock, ToolCall, ToolResult
 from .....domain.session_events import Usage
 from ..entry_steps import EntrySteps, read_entry
-from ..fields import JsonDict, MalformedError, get_field, require_field, require_object
+from ..fields import JsonDict, get_field, require_field, require_object
 from ..format import LineReader
 from ..json_lines import SourceLine
 from ..source import TranscriptSource
@@ -39,8 +39,8 @@ from .entries import (
     SKIPPED_LINE_TYPES,
     UsageTracker,
     find_spawned_agent,
-    read_session_meta,
     read_session_start,
+    wrap_line,
 )
 from .items import MODEL_KINDS, read_communication, read_item
 
@@ -93,17 +93,12 @@ class CodexTranscriptReader(LineReader):
     def close(self, *, final: bool = False) -> Iterable[ImportStep]:  # noqa: ARG002 - nothing waits
         return [*self.compaction]  # it stays, since the count may be the very next line
 
-    def _read_time(self) -> str | None:
-        return get_field(self.line.value, "timestamp", str)
-
     def _read(self, _: EntrySteps) -> None:
         if not self.begin.key:
             self.begin = read_session_start(self.line.value, self.source)
             self.now.add(self.begin)
-        entry = require_object(self.line.value)
-        if "payload" not in entry:
-            self._read_bare_item(entry)
-            return
+        entry = wrap_line(require_object(self.line.value))
+        self.now.time = get_field(self.line.value, "timestamp", str)
         kind = require_field(entry, "type", str)
         if kind in SKIPPED_LINE_TYPES:
             self.now.skip(kind)
@@ -129,18 +124,6 @@ class CodexTranscriptReader(LineReader):
             case _:
                 self._read_usage_record(payload)
 
-    def _read_bare_item(self, entry: JsonDict) -> None:
-        """Read an item without a wrapper, as in the oldest versions."""
-        if "type" in entry:
-            self._append_item(read_item(entry, self.line), entry)
-        elif "record_type" in entry:
-            self.now.skip("state")
-        elif read_session_meta(entry) is not None:
-            self._set_system_prompt(get_field(entry, "instructions", str))
-            self.now.skip("session_meta")
-        else:
-            raise MalformedError("type: expected text, but it is missing")
-
     def _read_meta(self, meta: JsonDict) -> None:
         is_own = require_field(meta, "id", str) == self.begin.key
         base = get_field(meta, "base_instructions", dict) or {}
@@ -161,7 +144,7 @@ class CodexTranscriptReader(LineReader):
 
     def _append_item(self, read: list[AnyBlock], payload: JsonDict) -> None:
         """Append an item of the conversation; `payload` is the item, with or without a wrapper."""
-        line, key, time = self.line, self.now.key, self._read_time()
+        key, line = self.now.key, self.line
         self._finish_compaction()
         if not read:
             self.now.skip(str(payload.get("type")))
@@ -169,13 +152,13 @@ class CodexTranscriptReader(LineReader):
         if summary := find_summary(read, payload):
             if self.context:  # everything before it left the context
                 self.now.mark_compaction("summary")
-                self.now.add(make_compaction_step(summary, key, time))
+                self.now.add(make_compaction_step(self.now, summary))
                 self.context.clear()
             else:
-                self.now.add(append_inherited_summary(summary, key, line, time))
+                self.now.add(append_inherited_summary(self.now, summary))
             return
-        id = get_field(payload, "id", str)
-        origin = Origin(format=FORMAT_NAME, id=id, time=time, line=line.number)
+        self.now.id = get_field(payload, "id", str)
+        origin = self.now.make_origin()
         name = make_source_id(line.number)
         item = make_context_item(read, payload, line, name)
         self.context.append(item)
@@ -207,12 +190,8 @@ class CodexTranscriptReader(LineReader):
                     self.now.add(SubAgentLink(agent, self.begin.key, call))
 
     def _begin_compaction(self, payload: JsonDict) -> None:
-        time = self._read_time()
         self._finish_compaction()
-        size = self.meter.context_tokens
-        steps = read_compaction(
-            payload, self.line, self.now.key, self.context, time=time, size=size
-        )
+        steps = read_compaction(self.now, payload, self.context, self.meter.context_tokens)
         self.meter.first_answer_id = None
         self.now.mark_compaction("compacted")
         self.compaction = steps
@@ -275,7 +254,7 @@ class CodexTranscriptReader(LineReader):
 
     def _report_call(self, id: str, usage: Usage) -> None:
         self._finish_compaction()
-        self.now.add(self.meter.make_call(id, self.now.key, usage, self._read_time()))
+        self.now.add(self.meter.make_call(id, self.now.key, usage, self.now.time))
 
 
 def _line_key(line: SourceLine) -> str:

@@ -7,11 +7,12 @@ from typing import Any
 from .....domain.blocks import PROMPT_KINDS, AnyBlock, Block, BlockKind, Origin, ToolResult
 from .....domain.compaction_events import Trigger
 from .....projections.rendering import summary_message
+from ..entry_steps import EntrySteps
 from ..fields import JsonDict, get_field, require_object
 from ..json_lines import SourceLine
 from ..steps import Append, ImportStep, ReplacementText, SourceCompaction
 from ..summary_mark import find_marked_summary
-from .entries import FORMAT_NAME, PASSTHROUGH_FIELD
+from .entries import PASSTHROUGH_FIELD
 from .items import find_call_id, read_item
 
 _IGNORED_FIELDS = frozenset({PASSTHROUGH_FIELD, "id", "phase", "status", "metadata", "end_turn"})
@@ -101,25 +102,22 @@ def make_source_id(line: int, part: int = 0) -> str:
     return f"line:{line}:{part}" if part else f"line:{line}"
 
 
-HISTORY_FIELD = "replacement_history"
-"""The field of a compaction with the items in context after it, some of them new."""
-
 _INPUT_KINDS = (BlockKind.USER, BlockKind.DEVELOPER)
 
 
-def make_compaction_step(summary: str | None, key: str, time: str | None) -> SourceCompaction:
+def make_compaction_step(entry: EntrySteps, summary: str | None) -> SourceCompaction:
     return SourceCompaction(
-        key=f"{key}:compacted",
+        key=f"{entry.key}:compacted",
         trigger=Trigger.THRESHOLD,  # the default if the source names no trigger
         summary=summary,
-        source_time=time,
+        source_time=entry.time,
     )
 
 
-def append_inherited_summary(summary: str, key: str, line: SourceLine, time: str | None) -> Append:
+def append_inherited_summary(entry: EntrySteps, summary: str) -> Append:
     """Append a summary of another rollout's content, if nothing precedes it."""
-    told = Block.developer(summary, name="summary", origin=_origin(line, 0, time))
-    return Append(f"{key}:summary", told)
+    told = Block.developer(summary, name="summary", origin=_make_origin(entry, 0))
+    return Append(f"{entry.key}:summary", told)
 
 
 def find_summary(read: list[AnyBlock], item: JsonDict) -> str | None:
@@ -131,15 +129,13 @@ def find_summary(read: list[AnyBlock], item: JsonDict) -> str | None:
 
 
 def read_compaction(
-    payload: JsonDict,
-    line: SourceLine,
-    key: str,
-    context: list[ContextItem],
-    *,
-    time: str | None,
-    size: int | None,
+    entry: EntrySteps, payload: JsonDict, context: list[ContextItem], size: int | None
 ) -> list[ImportStep]:
-    """Read a compaction line and update the context; return the steps, the boundary first."""
+    """Read a compaction line and update the context; return the steps, the boundary first.
+
+    `size` is the number of tokens in context before it, if known.
+    """
+    line = entry.line
     message = get_field(payload, "message", str) or ""
     history = get_field(payload, "replacement_history", list)
     items = [require_object(item, "replacement_history: ") for item in history or []]
@@ -165,8 +161,8 @@ def read_compaction(
     steps: list[ImportStep] = []
     if instead and is_whole and not summary:
         shortened = replace(
-            make_compaction_step(None, key, time),
-            key=f"{key}:shortened",
+            make_compaction_step(entry, None),
+            key=f"{entry.key}:shortened",
             pre_tokens=size,
             replacements=tuple(instead),
             is_shortening=True,
@@ -174,7 +170,7 @@ def read_compaction(
         steps.append(shortened)
     elif before:
         compacted = replace(
-            make_compaction_step(summary, key, time),
+            make_compaction_step(entry, summary),
             kept_ids=tuple(item.source_id for item in context),
             pre_tokens=size,
             partial_reason=_find_missing(history, items, message),
@@ -182,11 +178,11 @@ def read_compaction(
         )
         steps.append(compacted)
     elif summary:
-        steps.append(append_inherited_summary(summary, key, line, time))
+        steps.append(append_inherited_summary(entry, summary))
     for place, (one, item) in enumerate(zip(read, now, strict=True), 1):
         if kept[place - 1] is None and one:
             context.append(item)
-            steps += _make_appends(one, line, key, place, time)
+            steps += _make_appends(entry, one, place)
     return steps
 
 
@@ -235,22 +231,18 @@ def _answer_text(read: list[AnyBlock]) -> str | None:
             return None
 
 
-def _make_appends(
-    read: list[AnyBlock], line: SourceLine, key: str, place: int, time: str | None
-) -> list[Append]:
-    id = make_source_id(line.number, place)
-    shared = {"message_id": id} if len(read) > 1 else {}
-    appends: list[Append] = []
-    origin = _origin(line, place, time)
-    for index, block in enumerate(read):
-        placed: AnyBlock = block.model_copy(update={"origin": origin, **shared})
-        appends.append(Append(f"{key}:{place}:{index}", placed, id))
-    return appends
+def _make_appends(entry: EntrySteps, blocks: list[AnyBlock], place: int) -> list[Append]:
+    id = make_source_id(entry.number, place)
+    shared: JsonDict = {"message_id": id} if len(blocks) > 1 else {}
+    shared["origin"] = _make_origin(entry, place)
+    return [
+        Append(f"{entry.key}:{place}:{index}", block.model_copy(update=shared), id)
+        for index, block in enumerate(blocks)
+    ]
 
 
-def _origin(line: SourceLine, place: int, time: str | None) -> Origin:
-    id = f"{HISTORY_FIELD}:{place}"
-    return Origin(format=FORMAT_NAME, id=id, time=time, line=line.number)
+def _make_origin(entry: EntrySteps, place: int) -> Origin:
+    return entry.make_origin().model_copy(update={"id": f"replacement_history:{place}"})
 
 
 def _message_text(item: JsonDict) -> str | None:

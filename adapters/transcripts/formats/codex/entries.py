@@ -23,6 +23,7 @@ SKIPPED_LINE_TYPES = frozenset(
         "realtime_item",
         "retained_context",
         "security_risk_score",
+        "state",
         "world_state",
     }
 )
@@ -72,12 +73,26 @@ def read_session_start(first: Any, source: TranscriptSource) -> SessionStart:
     return SessionStart(named if is_uuid(named) else source.stem)
 
 
-def read_session_meta(value: Any) -> JsonDict | None:
+def wrap_line(value: Any) -> Any:
+    """Return a line with its wrapper, which the oldest versions left out."""
     match value:
+        case {"payload": _}:
+            return value
+        case {"id": str(), "timestamp": str(), **meta} if "type" not in value:
+            prompt = {"text": meta.get("instructions")}
+            return {"type": "session_meta", "payload": value | {"base_instructions": prompt}}
+        case {"type": str()}:
+            return {"type": "response_item", "payload": value}
+        case {"record_type": _}:
+            return {"type": "state", "payload": value}
+        case _:
+            return value
+
+
+def read_session_meta(value: Any) -> JsonDict | None:
+    match wrap_line(value):
         case {"type": "session_meta", "payload": {"id": str(id)} as meta} if id:
             return dict(meta)
-        case {"id": str(id), "timestamp": str()} if id and "type" not in value:
-            return dict(value)
         case _:
             return None
 

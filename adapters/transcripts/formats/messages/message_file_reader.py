@@ -9,7 +9,7 @@ from typing import Any
 
 from .....domain.session_events import Usage
 from ..entry_steps import digest_text, refuse_line
-from ..fields import JsonDict, MalformedError, get_field
+from ..fields import JsonDict, MalformedError, get_field, read_usage
 from ..json_lines import NestedTooDeeplyError, SourceLine
 from ..mini_swe_agent import has_bash_messages
 from ..source import TranscriptSource
@@ -284,12 +284,12 @@ def read_openai_usage(
     usage = get_field(body, "usage", dict)
     if usage is None:
         return None
-    prompt = get_field(usage, sent, int)
-    cached = get_field(get_field(usage, f"{sent}_details", dict) or {}, "cached_tokens", int)
-    details = get_field(usage, f"{received}_details", dict) or {}
-    return Usage(
-        input=None if prompt is None else max(0, prompt - (cached or 0)),
-        cache_read=cached,
-        output=get_field(usage, received, int),
-        reasoning=get_field(details, "reasoning_tokens", int),
+    return read_usage(
+        usage,
+        "usage.",
+        is_total=True,
+        input=sent,
+        cache_read=f"{sent}_details.cached_tokens",
+        output=received,
+        reasoning=f"{received}_details.reasoning_tokens",
     )

@@ -7,7 +7,7 @@ from .....domain.blocks import Block, BlockKind, Media, Native, Text, ToolCall, 
 from .....domain.session_events import Usage
 from ..content import media_kind_of, require_base64, split_data_url
 from ..entry_steps import EntrySteps
-from ..fields import JsonDict, get_field, require_field
+from ..fields import JsonDict, get_field, read_usage, require_field
 
 FORMAT_NAME = "opencode"
 
@@ -112,14 +112,13 @@ def read_opencode_usage(owner: JsonDict) -> Usage | None:
     tokens = get_field(owner, "tokens", dict)
     if tokens is None:
         return None
-    cache = get_field(tokens, "cache", dict, "tokens.") or {}
-    read, output, reasoning = (
-        get_field(tokens, name, int, "tokens.") for name in ("input", "output", "reasoning")
-    )
-    return Usage(
-        input=read,
-        cache_read=get_field(cache, "read", int, "tokens.cache."),
-        cache_write=get_field(cache, "write", int, "tokens.cache."),
-        output=None if output is None else output + (reasoning or 0),
-        reasoning=reasoning,
+    return read_usage(
+        tokens,
+        "tokens.",
+        is_reasoning_apart=True,
+        input="input",
+        cache_read="cache.read",
+        cache_write="cache.write",
+        output="output",
+        reasoning="reasoning",
     )

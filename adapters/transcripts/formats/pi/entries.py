@@ -4,9 +4,10 @@ import json
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from .....domain.blocks import AnyBlock, Block, BlockKind, Media, Native, ToolCall, ToolResult
+from .....domain.blocks import AnyBlock, Block, BlockKind, Media, Native, ToolCall
 from .....domain.session_events import Usage
-from ..content import ContentPart, image_from_data, make_result_content
+from ..content import ContentPart, image_from_data
+from ..entry_steps import EntrySteps
 from ..fields import (
     JsonDict,
     MalformedError,
@@ -14,6 +15,7 @@ from ..fields import (
     get_field,
     read_usage,
     require_field,
+    require_name,
     require_type,
 )
 from ..json_lines import SourceLine
@@ -143,87 +145,74 @@ SUMMARY_LEAD = "What follows sums up the conversation so far:"
 _T = TypeVar("_T")
 
 
-class EntryContent:
-    """The blocks of an entry, and what of it could not be read."""
+PI_ROLES = frozenset(
+    {
+        *("user", "developer", "custom", "hookMessage", "assistant", "toolResult"),
+        *("bashExecution", "pythonExecution", "branchSummary", "compactionSummary"),
+    }
+)
 
-    def __init__(self, entry: JsonDict, *, is_message: bool) -> None:
-        self.owner = require_field(entry, "message", dict) if is_message else entry
-        """The object with the content: the entry itself, or the message in it."""
-        self.within = "message." if is_message else ""
-        self.blocks: list[AnyBlock] = []
-        self.problems: list[str] = []
 
-    def read(self, role: str, user_kind: BlockKind, line: SourceLine, source_id: str) -> None:
-        """Read a message of a known role; `user_kind` is the kind of a user's texts."""
-        match role:
-            case "user":
-                self.blocks = self._read_items(lambda item, _: _read_input(item, user_kind))
-            case "developer" | "custom" | "hookMessage":
-                is_named = role != "developer"
-                name = get_field(self.owner, "customType", str) if is_named else None
-                self.blocks = self._read_items(
-                    lambda item, _: _read_input(item, BlockKind.DEVELOPER, name)
-                )
-            case "assistant":
-                api = self.owner.get("api")
-                self.blocks = self._read_items(
-                    lambda item, index: _read_output(item, api, line, f"{source_id}:{index}")
-                )
-            case "toolResult":
-                self.blocks = [self._read_result()]
-            case "bashExecution":
-                self.blocks = [self._read_execution("command", "Ran")]
-            case "pythonExecution":
-                self.blocks = [self._read_execution("code", "Ran Python")]
-            case "branchSummary":
-                self.blocks = self._read_summary("branch_summary", BRANCH_LEAD)
-            case "compactionSummary":
-                self.blocks = self._read_summary("summary", SUMMARY_LEAD)
+def read_pi_content(entry: EntrySteps, message: JsonDict, role: str, user_kind: BlockKind) -> None:
+    """Add the blocks of a message of a known role; `user_kind` is the kind of a user's texts."""
 
-    def _require(self, field: str) -> str:
-        return require_field(self.owner, field, str, self.within)
-
-    def _read_items(self, read: Callable[[Any, int], _T]) -> list[_T]:
-        """Read each item of the content."""
-        content = self.owner.get("content")
+    def read_items(read: Callable[[Any, str], _T]) -> list[_T]:
+        """Read each item of the content, with a name of its place."""
+        content = message.get("content")
         if isinstance(content, str):
-            return [read({"type": "text", "text": content}, 0)] if content else []
+            content = [{"type": "text", "text": content}] if content else []
+            return [read(item, f"{entry.key}:0") for item in content]
         found: list[_T] = []
-        for index, item in enumerate(require_field(self.owner, "content", list, self.within)):
+        for index, item in enumerate(require_field(message, "content", list)):
             try:
-                found.append(read(item, index))
+                found.append(read(item, f"{entry.key}:{index}"))
             except MalformedError as error:
-                self.problems.append(f"{self.within}content[{index}]: {error}")
+                entry.add_problem(f"content[{index}]: {error}")
         return found
 
-    def _read_result(self) -> ToolResult:
-        """Read a tool's answer, which is one block."""
-        call = self._require("toolCallId")
-        if not call:
-            raise MalformedError("message.toolCallId: expected an id, but it is empty")
-        is_error = get_field(self.owner, "isError", bool, self.within) or False
-        parts = self._read_items(lambda item, _: _read_part(item))
-        return ToolResult(tool_call_id=call, content=make_result_content(parts), is_error=is_error)
+    match role:
+        case "user":
+            entry.blocks += read_items(lambda item, _: _read_input(item, user_kind))
+        case "developer" | "custom" | "hookMessage":
+            name = None if role == "developer" else get_field(message, "customType", str)
+            kind = BlockKind.DEVELOPER
+            entry.blocks += read_items(lambda item, _: _read_input(item, kind, name))
+        case "assistant":
+            api = message.get("api")
+            entry.blocks += read_items(lambda item, at: _read_output(item, api, entry.line, at))
+        case "toolResult":
+            call = require_name(message, "toolCallId")
+            is_error = get_field(message, "isError", bool) or False
+            parts = read_items(lambda item, _: _read_part(item))
+            entry.add_tool_result(call, parts, is_error=is_error)
+        case "bashExecution":
+            entry.blocks.append(_read_execution(message, "command", "Ran"))
+        case "pythonExecution":
+            entry.blocks.append(_read_execution(message, "code", "Ran Python"))
+        case _:
+            _read_summary(entry, message, is_branch=role == "branchSummary")
 
-    def _read_execution(self, field: str, how: str) -> Block:
-        """Read a command that the user ran, and its output."""
-        message = self.owner
-        ran, output = self._require(field), self._require("output")
-        text = f"{how} `{ran}`\n" + (f"```\n{output}\n```" if output else "(no output)")
-        code = get_field(message, "exitCode", int, self.within)
-        if message.get("cancelled") is True:
-            text += "\n\n(cancelled)"
-        elif code:
-            text += f"\n\nIt ended with exit code {code}."
-        if message.get("truncated") is True and isinstance(message.get("fullOutputPath"), str):
-            text += f"\n\n[The output was cut: all of it is in {message['fullOutputPath']}]"
-        return Block.developer(text, name=field)
 
-    def _read_summary(self, name: str, lead: str) -> list[AnyBlock]:
-        """Read a summary of other messages."""
-        summary = self._require("summary")
+def _read_execution(message: JsonDict, field: str, how: str) -> Block:
+    """Read a command that the user ran, and its output."""
+    ran, output = require_field(message, field, str), require_field(message, "output", str)
+    text = f"{how} `{ran}`\n" + (f"```\n{output}\n```" if output else "(no output)")
+    code = get_field(message, "exitCode", int)
+    if message.get("cancelled") is True:
+        text += "\n\n(cancelled)"
+    elif code:
+        text += f"\n\nIt ended with exit code {code}."
+    if message.get("truncated") is True and isinstance(message.get("fullOutputPath"), str):
+        text += f"\n\n[The output was cut: all of it is in {message['fullOutputPath']}]"
+    return Block.developer(text, name=field)
+
+
+def _read_summary(entry: EntrySteps, message: JsonDict, *, is_branch: bool) -> None:
+    """Read a summary of other messages."""
+    lead, name = (BRANCH_LEAD, "branch_summary") if is_branch else (SUMMARY_LEAD, "summary")
+    if summary := require_field(message, "summary", str):
         text = f"{lead}\n\n<summary>\n{summary}\n</summary>"
-        return [Block.developer(text, name=name)] if summary else []
+        entry.add_text(BlockKind.DEVELOPER, text, name=name)
 
 
 def _read_input(item: Any, kind: BlockKind, name: str | None = None) -> Block:

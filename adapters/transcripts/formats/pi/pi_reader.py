@@ -18,22 +18,17 @@ from ..steps import (
 )
 from .branch_tree import BranchNode, BranchTree, SessionBranch, read_compaction_entry
 from .entries import (
+    PI_ROLES,
     PI_TITLE_FIELDS,
     STATE_ENTRY_TYPES,
-    EntryContent,
     digest_message,
     is_valid_id,
     read_call_fields,
     read_model_change,
+    read_pi_content,
     read_system_prompt,
 )
 
-_ROLES = frozenset(
-    {
-        *("user", "developer", "custom", "hookMessage", "assistant", "toolResult"),
-        *("bashExecution", "pythonExecution", "branchSummary", "compactionSummary"),
-    }
-)
 _ENTRY_ROLES = {"custom_message": "custom", "branch_summary": "branchSummary"}
 """Entries that are messages themselves."""
 
@@ -126,25 +121,17 @@ class PiTranscriptReader(LineReader):
             if message.get("attribution") == "agent" and node.branch.has_content:
                 user_kind = BlockKind.DEVELOPER
             node.branch.has_content = True
-        is_inner = message is not entry.value
-        if role not in _ROLES:
+        if role not in PI_ROLES:
             entry.add_unknown(kind)
             return
-        if is_inner and message.get("excludeFromContext") is True:
+        if message is not entry.value and message.get("excludeFromContext") is True:
             entry.skip(kind)
             return
-        content = EntryContent(entry.value, is_message=is_inner)
-        content.read(role, user_kind, entry.line, node.id)
-        for problem in content.problems:
-            entry.add_problem(problem)
-        if content.blocks:
+        read_pi_content(entry, message, role, user_kind)
+        several = len(entry.blocks) > 1 or kind == "message/assistant"
+        if entry.append(kind, node.id if several else None):
             node.stored_node = node.message_node = node
             node.message_hash = digest_message({**message, "role": role})
-            entry.blocks = content.blocks
-            several = len(content.blocks) > 1 or kind == "message/assistant"
-            entry.append(kind, node.id if several else None)
-        else:
-            entry.skip(kind)
         if role == "assistant":
             try:
                 time = get_field(entry.value, "timestamp", str)
