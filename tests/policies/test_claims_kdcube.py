@@ -25,7 +25,6 @@ from cutbank.domain.policies.rolling_timeline import RollingTimeline
 from cutbank.domain.summaries.kdcube_template import TURN_HEADING, is_turn_start
 from cutbank.domain.summaries.summarizer import SummaryPart
 from cutbank.domain.window import Window
-from cutbank.projections.rendering.catalog import render_view
 
 POLICY = "rolling-timeline"
 SHIPPED = "kdcube@as_shipped"
@@ -231,17 +230,3 @@ def test_every_summary_carries_the_inventory_of_what_it_stands_for(session: Stor
     assert later is not None
     inventories = [(d.artifacts, d.memory_reads, d.hidden) for d in (later.digest, digest)]
     assert inventories[0] == inventories[1]
-
-
-# Cache points
-
-
-@pytest.mark.claim("S0.40", "S0.47")
-def test_what_a_provider_is_sent_after_a_compaction_has_two_cache_points(
-    session: StoredSession,
-) -> None:
-    view = full(session).loop(policy=POLICY, limit=LIMIT).prepare()
-
-    assert view.summary is not None
-    messages = json.dumps(render_view(view, "anthropic-cached")["messages"])
-    assert messages.count('"cache_control"') == 2

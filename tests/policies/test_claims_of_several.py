@@ -15,8 +15,9 @@ from cutbank.adapters.runtime.compaction.from_settings import make_compaction_re
 from cutbank.adapters.settings.compaction_settings import SummarySettings
 from cutbank.adapters.settings.settings import Settings
 from cutbank.domain.compaction_events import Trigger
-from cutbank.domain.hooks import CompactionEvent, CompactionEventKind
+from cutbank.domain.hooks import CompactionEvent, CompactionEventKind, ViewStats
 from cutbank.domain.ranges import Ranges
+from cutbank.domain.session_events import ContextOverflowed
 from cutbank.projections.rendering.catalog import render_view
 from cutbank.projections.rendering.summary_message import parse_summary_message
 
@@ -158,6 +159,8 @@ def test_hooks_are_called_before_and_after_with_what_was_saved(
         served.clear()
 
         compact(session, "A summary.")
+        view = session.view()
+        session.revert()
 
         kinds = CompactionEventKind
         assert list(zip([event.moment for event in told], served, strict=True)) == [
@@ -168,18 +171,17 @@ def test_hooks_are_called_before_and_after_with_what_was_saved(
             (kinds.RECORDED, True),
             (kinds.ACTIVATED, True),
             (kinds.SESSION_START, True),
+            (kinds.REVERTED, False),
         ], policy
-        boundary = session.view().boundary
+        boundary = view.boundary
         assert boundary is not None, policy
         left = [entry for entry in before.entries if entry.position not in boundary.kept]
         first, last = told[0], told[4]
-        assert first.before is not None, policy
-        assert last.before == first.before, policy
-        assert last.after is not None, policy
-        assert (first.before.summaries, last.after.summaries) == (0, 1), policy
+        assert (first.after, last.before) == (None, first.before), policy
+        assert first.before == ViewStats(boundary.pre_tokens, len(before.entries)), policy
+        assert last.after == ViewStats(boundary.post_tokens, len(view.entries), summaries=1), policy
         assert first.compacted_blocks == last.compacted_blocks == len(left), policy
-        assert first.before.tokens == boundary.pre_tokens, policy
-        assert last.after.tokens == boundary.post_tokens, policy
+        assert told[6].source == "compact", policy
 
 
 # After a refusal
@@ -189,7 +191,7 @@ def test_hooks_are_called_before_and_after_with_what_was_saved(
 def test_a_refused_request_is_compacted_and_sent_once_more(store: SessionStore) -> None:
     for how, session in sessions(store):
         # By the limit that the agent knows, nothing needs to leave.
-        loop = session.loop(**how, limit=200_000)
+        loop = session.loop(**how, limit=200_000, model="claude-sonnet-4-5")
         first = loop.prepare()
 
         second = loop.handle_overflow(TOO_LONG)
@@ -199,6 +201,12 @@ def test_a_refused_request_is_compacted_and_sent_once_more(store: SessionStore) 
         assert second.boundary.trigger is Trigger.OVERFLOW, how
         assert second.tokens < first.tokens, how
         assert second.entries[-1].text == "and now?", how
+        assert loop.request.limit == 8_000, "as the provider says"
+        rows = store.events.recorder.select_events(session.log.id)
+        recorded = map(store.events.mapper.to_domain_event, rows)
+        (overflow,) = [event for event in recorded if isinstance(event, ContextOverflowed)]
+        assert overflow.model == "claude-sonnet-4-5", how
+        assert overflow.message == "prompt is too long: 9100 tokens > 8000 maximum", how
 
 
 # Who writes

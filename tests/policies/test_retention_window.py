@@ -6,9 +6,10 @@ from functools import partial
 import pytest
 from worded_windows import find_planned_cut, make_plan, make_window
 
-from cutbank.domain.blocks import ToolCall
+from cutbank.domain.blocks import Block, ToolCall
 from cutbank.domain.compaction_events import Trigger
 from cutbank.domain.errors import NothingToCompactError
+from cutbank.domain.item import WindowItem
 from cutbank.domain.policies.reference.tunacode import TunacodeAsShipped, TunacodeLater
 from cutbank.domain.policies.retention_window import RetentionWindow
 from cutbank.domain.settlement import settle_plan
@@ -101,6 +102,15 @@ def test_it_fires_above_the_limit_less_the_reserve_and_what_is_kept() -> None:
 def test_in_a_unit_of_text_what_is_used_is_what_the_messages_say() -> None:
     assert not IN_TEXT.fires(talk("u a u a u", in_use=10**9))
     assert IN_TEXT.fires(talk("u a u a u a", in_use=0))
+
+
+def test_its_unit_has_arguments_as_python_prints_them_and_an_image_by_its_address() -> None:
+    call = ToolCall(tool_call_id="c", name="read", arguments='{"a":1,"b":2,"c":3,"d":4}')
+    image = Block.image("https://example.org/a.png")
+    items = [WindowItem(at, block, turn=1, tokens=0) for at, block in enumerate((call, image), 1)]
+
+    assert IN_TEXT.count_tokens(items[:1]) == (1 + 4 + 32) // 4
+    assert IN_TEXT.count_tokens(items[1:]) == 25 // 4
 
 
 def test_exactly_what_is_to_be_kept_is_enough() -> None:

@@ -7,41 +7,25 @@ from typing import Any, ClassVar
 import pytest
 
 from cutbank import InvalidSettingError, ScoredPruning, Window, get_policy, setting
+from cutbank.domain.policies.catalog import POLICIES
 from cutbank.domain.policies.policy import configure_policy
+from cutbank.domain.settings import list_settings
 
 REFUSED = """
 scored-pruning compaction_threshold=0 | compaction_threshold cannot be 0.0; it takes a fraction
-scored-pruning compaction_threshold=80
 scored-pruning compaction_threshold=nan
-scored-pruning protected_turns=-1
 scored-pruning protected_turns=1.5 | it takes a whole number
-scored-pruning cooldown_seconds=-1
 scored-pruning cooldown_seconds=inf
-scored-pruning reserved_system_tokens=-1
 scored-pruning enabled=perhaps | enabled cannot be 'perhaps'; it takes true or false
 scored-pruning unit=bytes | scored-pruning has no setting 'unit'
-scored-pruning target=1 | scored-pruning has no setting 'target'
 preserve-zone threshold=-0.1 | threshold cannot be -0.1; it takes a fraction of the limit from 0
 preserve-zone threshold=1.01
 preserve-zone preserve_ratio=0.8 | preserve_ratio is 0.8, so the kept blocks would fire it again
 preserve-zone prune_over=0 | prune_over cannot be 0; it takes a whole number of characters from 201
-preserve-zone max_output_tokens=-1
-preserve-zone max_summary_tokens=0
-preserve-zone preserve_recent=1.5
-retention-window keep_recent_tokens=-1
-retention-window reserve_tokens=-1
 retention-window keep_recent_tokens=True
-retention-window summary_tokens=0
 rolling-timeline fires_at=0 | keeps is 0.7, not below fires_at
-rolling-timeline fires_at=1.5 | fires_at cannot be 1.5; it takes a fraction of the limit from 0
-rolling-timeline keeps=-0.1
 rolling-timeline keeps=0.9 | keeps is 0.9, not below fires_at (0.9): the kept blocks would fire
-rolling-timeline keep_recent_turns=-1
-rolling-timeline summary_tokens=0
 rolling-timeline turn_summary_tokens=1000000000
-rolling-timeline keeps=most
-pi reserve_tokens=-1
-pi keep_tokens=many
 reserve-headroom keep_tokens=-1 | from 0, or none
 """
 """A policy, a setting with its value, and what the refusal says if not `... cannot be`."""
@@ -86,6 +70,13 @@ def test_a_setting_that_does_not_fit_is_refused_by_name_in_one_line(row: str) ->
 def test_a_value_that_only_looks_like_what_a_setting_takes_is_refused() -> None:
     for name, value in REFUSED_VALUES.items():
         assert f"scored-pruning: {name} cannot be" in refuse("scored-pruning", {name: value})
+
+
+def test_no_policy_takes_less_than_nothing() -> None:
+    for policy in POLICIES.values():
+        for one in list_settings(policy):
+            if one.value_type in {int, float} and one.name != "preserve_recent":
+                assert f"{one.name} cannot be -1" in refuse(policy.name, {one.name: "-1"})
 
 
 def test_a_setting_at_the_bound_is_accepted() -> None:

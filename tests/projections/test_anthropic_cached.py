@@ -3,6 +3,7 @@
 import json
 from typing import Any
 
+import pytest
 from recorded_views import Talk, thought
 from vector_files import FOLDERS, lines_of
 
@@ -104,6 +105,7 @@ def test_two_points_stand_near_the_tail() -> None:
         assert find_cache_points(paths) == points
 
 
+@pytest.mark.claim("S0.40", "S0.47")
 @FOLDERS
 def test_cache_points_of_the_vectors(folder: str) -> None:
     for vector in lines_of(folder, "kdcube"):
