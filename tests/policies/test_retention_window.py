@@ -107,10 +107,9 @@ def test_in_a_unit_of_text_what_is_used_is_what_the_messages_say() -> None:
 def test_its_unit_has_arguments_as_python_prints_them_and_an_image_by_its_address() -> None:
     call = ToolCall(tool_call_id="c", name="read", arguments='{"a":1,"b":2,"c":3,"d":4}')
     image = Block.image("https://example.org/a.png")
-    items = [WindowItem(at, block, turn=1, tokens=0) for at, block in enumerate((call, image), 1)]
 
-    assert IN_TEXT.count_tokens(items[:1]) == (1 + 4 + 32) // 4
-    assert IN_TEXT.count_tokens(items[1:]) == 25 // 4
+    assert IN_TEXT.count_tokens([WindowItem(1, call, turn=1, tokens=0)]) == (1 + 4 + 32) // 4
+    assert IN_TEXT.count_tokens([WindowItem(1, image, turn=1, tokens=0)]) == 25 // 4
 
 
 def test_exactly_what_is_to_be_kept_is_enough() -> None:
