@@ -3,6 +3,8 @@
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
+from pydantic import JsonValue
+
 from cutbank import (
     AppendResult,
     Block,
@@ -48,6 +50,36 @@ def repeat_overtaken(work: Callable[[], _T], times: int = 100) -> _T:
         except ConflictError:
             continue
     return work()
+
+
+def mirror_items(
+    store: SessionStore,
+    session: StoredSession,
+    given: Sequence[JsonValue],
+    read: Callable[[int], Item],
+) -> list[int]:
+    """Let a session have exactly the items `given`, and return the position of each.
+
+    What it has after the first item that differs is taken back, and the items from there on, which
+    `read` makes by their index, are stored, all in one transaction.
+    """
+    with store.batch():
+        stored = [(one.position, one.item) for one in session.blocks() if one.item is not None]
+        pairs = zip(stored, given, strict=False)
+        same = next(
+            (at for at, ((_, item), wanted) in enumerate(pairs) if item != wanted),
+            min(len(stored), len(given)),
+        )
+        kept = [position for position, _ in stored[:same]]
+        last = kept[-1] if kept else 0
+        if same < len(stored):
+            session.retract(after=last, reason="changed in the state")
+        if same == len(given):
+            return kept
+        newest = session.position
+        append_items(store, session, [read(at) for at in range(same, len(given))])
+        new = session.blocks(after=newest)
+        return kept + [one.position for one in new if one.stored_item is not None]
 
 
 def _append_any(

@@ -19,7 +19,6 @@ was sent.
 
 import json
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from itertools import takewhile
 from typing import Any, cast
 
 from langchain.agents.middleware import AgentMiddleware, AgentState, ModelRequest, ModelResponse
@@ -57,7 +56,7 @@ from cutbank import (
     run_async,
 )
 
-from .item_append import append_items
+from .item_append import mirror_items
 
 _PROVIDER = "langchain"
 """Whose items the messages are."""
@@ -155,20 +154,7 @@ class CutbankMiddleware(AgentMiddleware[Any, Any, Any]):
         A thread may go on from an earlier checkpoint, and a node may remove or change messages.
         """
         given = [_to_json(message) for message in messages]
-        stored = [(one.position, one.item) for one in session.blocks() if one.item is not None]
-        same = sum(
-            1
-            for _ in takewhile(lambda pair: pair[0][1] == pair[1], zip(stored, given, strict=False))
-        )
-        with self.store.batch():
-            if same < len(stored):
-                session.retract(
-                    after=stored[same - 1][0] if same else 0, reason="changed in the state"
-                )
-            new = zip(messages[same:], given[same:], strict=True)
-            items = [_read_message(message, item) for message, item in new]
-            if items:
-                append_items(self.store, session, items)
+        mirror_items(self.store, session, given, lambda at: _read_message(messages[at], given[at]))
 
 
 def _show(request: ModelRequest[Any], view: HistoryView) -> ModelRequest[Any]:

@@ -105,9 +105,11 @@ def test_what_left_the_view_is_recalled_and_still_read_whole(
     asyncio.run(run())
 
 
+@pytest.mark.parametrize("adapter", [one for one in ADAPTERS if one.has_writers], ids=str)
 def test_two_processes_add_to_one_session(
     adapter: Adapter, database: str, opened: SessionStore
 ) -> None:
+    find_adapter(adapter.framework)
     adding = [begin_adding(database, adapter, first, 20) for first in (0, 100)]
     stored = [process.communicate(timeout=120)[0].split() for process in adding]
 

@@ -2,8 +2,9 @@
 
 from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from importlib.util import find_spec
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -29,6 +30,8 @@ class Adapter:
     """Return the items of a turn: a prompt, a call of a tool, its result, and an answer."""
     stores_turns: bool = True
     """Whether `add` stores its items in one transaction, or each in one of its own."""
+    has_writers: bool = True
+    """Whether several processes may add to one session."""
 
     def __str__(self) -> str:
         return self.framework
@@ -178,6 +181,53 @@ def open_adk_session(store: SessionStore, key: str) -> AdkSession:
     return AdkSession(CutbankSessionService(store), names)
 
 
+def make_pydantic_ai_turn(number: int) -> list[dict[str, Any]]:
+    from pydantic_ai import messages as parts  # noqa: PLC0415 - not everywhere
+
+    at = datetime(2026, 1, 1, tzinfo=UTC)
+    call = f"call-{number}"
+    messages: list[parts.ModelMessage] = [
+        parts.ModelRequest([parts.UserPromptPart(f"Question {number}?", timestamp=at)]),
+        parts.ModelResponse(
+            [
+                parts.ThinkingPart("Hm.", signature="x" * 60, provider_name="openai"),
+                parts.ToolCallPart("read", {"path": f"{number}.py"}, call),
+            ],
+            timestamp=at,
+        ),
+        parts.ModelRequest([parts.ToolReturnPart("read", make_result(number), call, timestamp=at)]),
+        parts.ModelResponse([parts.TextPart(f"Answer {number}.")], timestamp=at),
+    ]
+    return cast(
+        list[dict[str, Any]], parts.ModelMessagesTypeAdapter.dump_python(messages, mode="json")
+    )
+
+
+@dataclass
+class PydanticConversation:
+    """The history of one conversation of Pydantic AI, as its runs give it to the log."""
+
+    store: SessionStore
+    key: str
+
+    async def add(self, items: Sequence[Any]) -> None:
+        from cutbank.frameworks import pydantic_ai  # noqa: PLC0415 - not everywhere
+
+        messages = pydantic_ai.load_messages([*await self.read(), *items])
+        session = self.store.session(self.key)
+        await cutbank.run_async(pydantic_ai.mirror_messages, self.store, session, messages)
+
+    async def read(self) -> list[Any]:
+        from pydantic_ai.messages import ModelMessagesTypeAdapter  # noqa: PLC0415 - as above
+
+        from cutbank.frameworks.pydantic_ai import CutbankHistory  # noqa: PLC0415 - as above
+
+        history = CutbankHistory(self.store)
+        conversation = await cutbank.run_async(history.load, self.key)
+        dumped = ModelMessagesTypeAdapter.dump_python(conversation.messages, mode="json")
+        return cast(list[Any], dumped)
+
+
 ADAPTERS = (
     Adapter(
         framework="claude_agent_sdk",
@@ -203,6 +253,15 @@ ADAPTERS = (
         read=lambda session: session.read(),
         make_turn=make_adk_turn,
         stores_turns=False,
+    ),
+    Adapter(
+        framework="pydantic_ai",
+        open=PydanticConversation,
+        log=lambda conversation: conversation.store.session(conversation.key),
+        add=lambda conversation, messages: conversation.add(messages),
+        read=lambda conversation: conversation.read(),
+        make_turn=make_pydantic_ai_turn,
+        has_writers=False,
     ),
 )
 
