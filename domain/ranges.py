@@ -116,6 +116,11 @@ class Ranges:
         at = bisect_left(self.runs, position, key=_last)
         return at < len(self.runs) and self.runs[at][0] <= position
 
+    def find_run(self, position: int) -> Run | None:
+        """Return the run that holds a position; None if it is not in the set."""
+        at = bisect_left(self.runs, position, key=_last)
+        return self.runs[at] if at < len(self.runs) and self.runs[at][0] <= position else None
+
     def __iter__(self) -> Iterator[int]:
         for first, last in self.runs:
             yield from range(first, last + 1)

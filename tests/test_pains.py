@@ -37,7 +37,8 @@ def compacted(
     session: StoredSession, keep: int = 400, *, limit: int = LIMIT, **how: Any
 ) -> CompactionOutcome:
     settings = {"reserve_tokens": "300", "keep_tokens": str(keep)}
-    return session.compact(limit=limit, options=CompactionOptions(settings=settings, **how))
+    options = CompactionOptions(settings=settings, **how)
+    return session.compact("reserve-headroom", limit=limit, options=options)
 
 
 def talk(session: StoredSession, turns: int, *, words: int = 40) -> None:

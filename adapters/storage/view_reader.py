@@ -180,14 +180,27 @@ class ViewReader:
         at = self.store.read_head(self.chain, position)[1].retraction
         found: list[BlocksRetracted] = []
         while at:
-            (recorded,) = self.store.read(self.chain, Ranges.of([at]))
-            found.append(cast(BlocksRetracted, recorded.event))
+            found.append(self._read_retraction(at))
             at = found[-1].previous
         return found[::-1]
 
     def read_retracted(self, position: int) -> Ranges:
-        """Return all positions that were retracted up to a position."""
-        return Ranges(run for one in self.read_retractions(position) for run in one.positions.runs)
+        """Return all positions that were retracted up to a position.
+
+        A retraction that a later one takes back is not read: that one holds its positions too.
+        """
+        gone, at = Ranges(), self.store.read_head(self.chain, position)[1].retraction
+        while at:
+            retracted = self._read_retraction(at)
+            gone, at = gone | retracted.positions, retracted.previous
+            if run := gone.find_run(at):
+                before = run[0] - 1
+                at = self.store.read_head(self.chain, before)[1].retraction if before else 0
+        return gone
+
+    def _read_retraction(self, position: int) -> BlocksRetracted:
+        (recorded,) = self.store.read(self.chain, Ranges.of([position]))
+        return cast(BlocksRetracted, recorded.event)
 
     def _swap_in(self, state: CompactionState) -> None:
         """Switch to the fold that was prepared for this boundary, if it fits."""

@@ -104,7 +104,7 @@ POLICIES: dict[str, type[Policy]] = {
 ALIASES: dict[str, str] = {
     alias: name for name, policy in POLICIES.items() if (alias := getattr(policy, "alias", None))
 }
-DEFAULT_POLICY = "reserve-headroom"
+DEFAULT_POLICY = "layered"
 
 
 def build_with_preset(

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from ..blocks import BlockKind, ToolCall
-from ..compaction_events import Trim
+from ..compaction_events import Trigger, Trim
 from ..errors import NothingToCompactError
 from ..item import WindowItem, find_whole_message
 from ..settings import setting
@@ -16,6 +16,8 @@ from .policy import ThresholdPolicy, share_setting, token_setting
 _CACHE_WRITES = 1.25
 """What a token costs that is written into the cache, in prices of one that is read without it."""
 _CACHE_READS = 0.1
+_RESTING_ROOM = 20_000
+"""The most tokens that stay between tasks, unless the settings say otherwise."""
 _MIN_SUMMARY_TOKENS = 64
 """The least tokens of a summary, however little room there is."""
 
@@ -27,7 +29,8 @@ class Layered(ThresholdPolicy):
     Past the threshold, results of calls that were made again are cleared first, if the prompts
     saved pay for the cache that this breaks. Else the boundary moves, to a turn's beginning if one
     is near: the newest blocks stay whole, older ones stay with their tool results shortened, and
-    what came before is summarized. Enough leaves that it does not fire again soon.
+    what came before is summarized. Enough leaves that it does not fire again soon; less stays
+    between tasks, when a user asks for it or the agent rests.
     """
 
     name: ClassVar[str] = "layered"
@@ -36,6 +39,9 @@ class Layered(ThresholdPolicy):
 
     threshold: float = share_setting(0.8, help="so much of it in use fires")
     keep: float = share_setting(0.4, help="of the newest stays at most")
+    keep_tokens: int | None = token_setting(
+        None, help="of the newest stay at most; none is what `keep` says, 20,000 between tasks"
+    )
     whole: float = setting(
         0.3, unit="of what stays", least=0, most=1, help="and newest keeps its tool results whole"
     )
@@ -70,9 +76,12 @@ class Layered(ThresholdPolicy):
 
     def _find_room(self, window: Window) -> int:
         """Return the most tokens of blocks that stay."""
-        if window.limit <= 0:
-            return 20_000
-        return min(int(self.keep * window.limit), self._find_free(window) * 2 // 3)
+        room = self.keep_tokens
+        if room is None:
+            room = int(self.keep * window.limit) if window.limit > 0 else _RESTING_ROOM
+            if window.trigger in {Trigger.MANUAL, Trigger.IDLE}:
+                room = min(room, _RESTING_ROOM)
+        return min(room, self._find_free(window) * 2 // 3) if window.limit > 0 else room
 
     def _find_summary_size(self, window: Window) -> int:
         """Return the most tokens of the summary: half of what all else leaves of the limit."""
@@ -90,11 +99,11 @@ class Layered(ThresholdPolicy):
         below = self._find_threshold(window) - taken
         return max(below, (window.limit - taken) // 2, 0)
 
-    # First: what newer output supersedes
+    # First: what newer output supersedes, unless more was asked for
 
     def _find_paying_trims(self, window: Window) -> tuple[Trim, ...]:
         """Return trims of superseded results that free enough, and pay for the broken cache."""
-        if window.limit <= 0:
+        if window.limit <= 0 or window.trigger is not Trigger.THRESHOLD:
             return ()
         found, saved = clear_results(window, _list_superseded(window.items))
         left = window.used_tokens - saved

@@ -23,6 +23,7 @@ from cutbank.domain.blocks import Media, Text
 from cutbank.domain.context_limit import Utilization
 from cutbank.domain.errors import InvalidSettingError
 from cutbank.domain.hooks import CompactionEvent, CompactionEventKind
+from cutbank.domain.policies.layered import Layered
 from cutbank.domain.policies.reserve_headroom import ReserveHeadroom
 from cutbank.domain.policies.scored_pruning import ScoredPruning
 from cutbank.domain.trims import count_byte_tokens
@@ -161,7 +162,7 @@ def test_settings_are_read_from_the_section_context(tmp_path: Path) -> None:
     assert settings.context.max_tool_response_tokens == 1_000
     file.write_text("[context]\nenabled = false\n", encoding="utf-8")
     assert load_settings(file, environ={}).policy == ScoredPruning(enabled=False)
-    assert load_settings(environ={}).policy == ReserveHeadroom()
+    assert load_settings(environ={}).policy == Layered()
 
 
 def test_a_policy_that_is_named_goes_before_the_section() -> None:
@@ -184,7 +185,7 @@ def test_mistakes_in_the_section_are_said(tmp_path: Path, subtests: pytest.Subte
         ("[context]\ncooldown = 3", "settings.toml: context.cooldown is no setting"),
         (
             "[context]\nenabled = true\n[compaction.settings]\nkeep_tokens = 4_000",
-            r"settings.toml: compaction.settings is of reserve-headroom, and \[context\] asks",
+            r"settings.toml: compaction.settings is of layered, and \[context\] asks",
         ),
     ]
     for text, mistake in rows:

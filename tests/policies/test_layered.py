@@ -86,6 +86,32 @@ def test_the_newest_stay_where_the_request_is_over_the_threshold() -> None:
     assert make_plan(POLICY, window).cut == 4
 
 
+@pytest.mark.parametrize(
+    ("trigger", "settings", "kept"),
+    [
+        (Trigger.THRESHOLD, {}, 40),
+        (Trigger.OVERFLOW, {}, 40),
+        (Trigger.MANUAL, {}, 20),
+        (Trigger.IDLE, {}, 20),
+        (Trigger.THRESHOLD, {"keep_tokens": 30_000}, 30),
+        (Trigger.MANUAL, {"keep_tokens": 30_000}, 30),
+    ],
+)
+def test_less_stays_between_tasks_than_in_the_middle_of_one(
+    trigger: Trigger, settings: dict[str, int], kept: int
+) -> None:
+    window = replace(full("a=1000 " * 90, limit=100_000), trigger=trigger)
+
+    assert make_plan(Layered(**settings), window).cut == 90 - kept + 1
+
+
+@pytest.mark.parametrize("trigger", [Trigger.MANUAL, Trigger.IDLE, Trigger.OVERFLOW])
+def test_what_is_asked_for_is_not_answered_by_clearing_results_alone(trigger: Trigger) -> None:
+    plan = make_plan(POLICY, replace(full(READ_TWICE), trigger=trigger))
+
+    assert [trim.head for trim in plan.trims] == [26, 26, 26]
+
+
 def test_where_all_may_stay_it_says_so() -> None:
     with pytest.raises(NothingToCompactError, match="newest 400 are kept"):
         POLICY.plan(replace(full("u a"), trigger=Trigger.MANUAL))

@@ -15,7 +15,7 @@ from cutbank.domain.blocks import Block, BlockKind
 from cutbank.domain.compaction_events import Trigger
 from cutbank.domain.errors import InvalidSettingError, NothingToCompactError
 from cutbank.domain.models import ModelFacts
-from cutbank.domain.policies.catalog import ALIASES, DEFAULT_POLICY, POLICIES
+from cutbank.domain.policies.catalog import ALIASES, POLICIES
 from cutbank.domain.policies.reference.klaude_code import KlaudeAsShipped, KlaudeLater
 from cutbank.domain.policies.reserve_headroom import Headroom, ReserveHeadroom
 from cutbank.domain.settlement import settle_plan
@@ -206,7 +206,7 @@ def test_what_is_set_by_hand_is_taken_as_it_is() -> None:
 
 
 def test_policies_go_by_name_and_alias() -> None:
-    assert get_policy(DEFAULT_POLICY) == ReserveHeadroom()
+    assert get_policy("reserve-headroom") == ReserveHeadroom()
     assert get_policy("klaude-code", keep_tokens="5") == ReserveHeadroom(keep_tokens=5)
     assert set(ALIASES.values()) <= set(POLICIES)
     assert not set(ALIASES) & set(POLICIES)

@@ -20,7 +20,7 @@ from cutbank.domain.blocks import BlockKind
 from cutbank.domain.compaction_terms import PinRules
 from cutbank.domain.errors import InvalidSettingError
 from cutbank.domain.idle_rules import IdleRules, QuietHours
-from cutbank.domain.policies.reserve_headroom import ReserveHeadroom
+from cutbank.domain.policies.layered import Layered
 from cutbank.domain.settings import Section, list_settings
 
 KEY = "sk-ant-api03-Zq8vN2xK7wPqLmT4"
@@ -79,7 +79,7 @@ def test_what_a_file_says_holds_and_the_rest_is_as_it_was(tmp_path: Path) -> Non
     settings = load_settings(file, {"CUTBANK_SUMMARY_RETRIES": "5"})
 
     assert settings.compaction.instructions == "Name the rivers.\n[summary]\n"
-    assert settings.policy == ReserveHeadroom(keep_tokens=4000)
+    assert settings.policy == Layered(keep_tokens=4000)
     assert settings.summary.chain == ("command", "extractive")
     assert settings.models["gpt-4.1"].context == 1_000_000
     assert [hook.time_limit for hook in settings.hooks.commands] == [9, 2]
@@ -118,7 +118,7 @@ def test_the_environment_goes_before_the_file(tmp_path: Path) -> None:
     environ = {
         "CUTBANK_COMPACTION_LIMIT": "none",
         "CUTBANK_COMPACTION_AUTO": "off",
-        "CUTBANK_COMPACTION_SETTINGS__RESERVE_TOKENS": "9000",
+        "CUTBANK_COMPACTION_SETTINGS__SUMMARY_TOKENS": "900",
         "CUTBANK_SUMMARY_CHAIN": "extractive",
         "CUTBANK_SUMMARY_COMMAND": '["a program", "x,y"]',
         "CUTBANK_PINS_KINDS": "user, developer",
@@ -133,7 +133,7 @@ def test_the_environment_goes_before_the_file(tmp_path: Path) -> None:
     settings = load_settings(written(tmp_path, WRITTEN), environ)
 
     assert (settings.compaction.limit, settings.compaction.auto) == (None, False)
-    assert settings.policy == ReserveHeadroom(9000, 4000)
+    assert settings.policy == Layered(summary_tokens=900, keep_tokens=4000)
     assert settings.summary.chain == ("extractive",)
     assert settings.summary.command == ("a program", "x,y")
     assert settings.pins.kinds == (BlockKind.USER, BlockKind.DEVELOPER)
@@ -144,7 +144,7 @@ def test_the_environment_goes_before_the_file(tmp_path: Path) -> None:
     for name, origin in (("command", "CUTBANK_HOOKS_COMMANDS"), ("time_limit", "default")):
         assert str(settings.find_origin("hooks", "commands", 0, name)) == origin
 
-    environ = {"CUTBANK_COMPACTION": '{"auto": false, "settings": {"reserve_tokens": 7}}'}
+    environ = {"CUTBANK_COMPACTION": '{"auto": false, "settings": {"summary_tokens": 7}}'}
     file = written(tmp_path, WRITTEN)
     settings = load_settings(file, environ)
     assert (settings.compaction.limit, settings.compaction.auto) == (128_000, False)
@@ -152,7 +152,7 @@ def test_the_environment_goes_before_the_file(tmp_path: Path) -> None:
     assert origins == [str(file), "CUTBANK_COMPACTION"]
     nearer = environ | {"CUTBANK_COMPACTION_AUTO": "yes"}
     assert load_settings(file, nearer).compaction.auto
-    assert settings.policy == ReserveHeadroom(7, 4000)
+    assert settings.policy == Layered(summary_tokens=7, keep_tokens=4000)
 
 
 def test_the_file_is_the_named_one_else_the_variables_else_the_usual(
@@ -201,7 +201,7 @@ MISTAKES = [
     ('[compaction]\npolicy = "reserve-hedroom"', "is no policy; did you mean reserve-headroom?"),
     (
         "[compaction]\nsettings = {auto = 1,keep_token = 3}",
-        ": compaction.settings.auto is no setting of reserve-headroom; there is reserve_tokens",
+        ": compaction.settings.auto is no setting of layered; there is threshold",
     ),
     ("[compaction.settings]\nkeep_tokens = 1979-05-27", 'keep_tokens is "1979-05-27"; it takes'),
     ('[summary]\nchain = ["extractiv"]', "is no summarizer; did you mean extractive?"),

@@ -91,7 +91,7 @@ def backtest(
     quiet: bool = flag("--quiet -q", "No progress."),
 ) -> Answer:
     """They are run over recorded sessions: at each call, what each would have sent. As in
-    `cutbank backtest all --policies reserve-headroom,pi,none --limits 16000,32000`; the first
+    `cutbank backtest all --policies layered,pi,none --limits 16000,32000`; the first
     policy is what the others are compared with.
 
     Nothing is written to the database. What is measured is kept, so that the same backtest begun

@@ -381,7 +381,8 @@ def iter_newest_blocks(
     """Yield the blocks between two positions, newest first, reading no more than is taken."""
     head = reader.store.read_head(reader.chain)[0]
     read = partial(reader.store.read, reader.chain)
-    for recorded, gone in _read_back(reader.store, reader.chain, head, after, page_size):
+    back = _read_back(reader.store, reader.chain, head, after, page_size, skip=not retracted)
+    for recorded, gone in back:
         if recorded.position >= before or (recorded.position in gone and not retracted):
             continue
         if (block := make_recalled(recorded, read)) and (
@@ -398,7 +399,7 @@ def find_newest_block(
     The events of the other blocks of its item come before it. The positions are theirs and all
     after them, and the older blocks that retractions after these took back.
     """
-    for recorded, gone in _read_back(store, chain, head, 0, _FIRST_PAGE_EVENTS, skip=True):
+    for recorded, gone in _read_back(store, chain, head, 0, 1, skip=True):
         position = recorded.position
         if position not in gone and isinstance(recorded.event, BlockEvent):
             item = get_item(recorded.event)
@@ -414,10 +415,10 @@ def _read_back(
 ) -> Iterator[tuple[RecordedEvent, Ranges]]:
     """Yield the events down to `after`, newest first, with what events behind them retract.
 
-    `skip` leaves out what is retracted. As a retraction comes after what it takes back, it is met
-    in time.
+    `skip` leaves out what is retracted, without reading it. As a retraction comes after what it
+    takes back, it is met in time.
     """
-    gone, end = Ranges(), head
+    gone, end, first_size = Ranges(), head, size
     while end > after:
         page = Ranges.span(max(end - size + 1, after + 1), end)
         for recorded in reversed(store.read(chain, page - gone if skip else page)):
@@ -425,8 +426,8 @@ def _read_back(
             if isinstance(recorded.event, BlocksRetracted):
                 gone |= recorded.event.positions
         end, size = page.runs[0][0] - 1, min(_PAGE_EVENTS, 2 * size)
-        if skip and (run := next((run for run in gone.runs if run[0] <= end <= run[1]), None)):
-            end = run[0] - 1
+        if skip and (run := gone.find_run(end)):
+            end, size = run[0] - 1, first_size
 
 
 def filter_by_text(blocks: Iterable[RecalledBlock], text: str) -> Iterator[RecalledBlock]:

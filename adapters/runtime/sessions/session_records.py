@@ -21,7 +21,8 @@ MAX_RECORD_BYTES = 256_000_000
 """The largest value; a database stores no row of a gigabyte, and memory has to hold it twice."""
 MAX_NAME_BYTES = 1_000
 """The longest name, which an index of PostgreSQL has to hold."""
-_PAGE_RECORDS = 50
+_FIRST_PAGE_RECORDS, _PAGE_RECORDS = 10, 50
+"""Often only a few are taken, so a first page of names is small."""
 _END = "\U0010ffff" * MAX_NAME_BYTES
 """Comes after every name."""
 _JSON: TypeAdapter[JsonValue] = TypeAdapter(JsonValue)
@@ -142,22 +143,23 @@ class SessionRecords:
         first, end = prefix, _find_prefix_end(prefix)
         first = first if after is None else max(first, f"{after}\1")  # no name holds NUL
         end = end if before is None else min(end, before)
+        size = _FIRST_PAGE_RECORDS
         with translate_storage_errors(self._log.context.name):
             while limit is None or limit > 0:
-                wanted = _PAGE_RECORDS if limit is None else min(limit, _PAGE_RECORDS)
+                wanted = size if limit is None else min(limit, _PAGE_RECORDS)
                 names = self._find_names(first, end, wanted, descending=descending)
-                newest = [self._find_positions(name, MAX_COUNT, 1) for name in names]
-                page = {one.name: one for one in self._read([at for of in newest for at in of])}
+                page = {one.name: one for one in self._read([at for at in names.values() if at])}
                 for name in names:
                     if name in page and not page[name].is_removed:
                         yield page[name]
                         limit = None if limit is None else limit - 1
                 if len(names) < wanted:
                     return
+                last, size = next(reversed(names)), min(2 * size, _PAGE_RECORDS)
                 if descending:
-                    end = names[-1]
+                    end = last
                 else:
-                    first = f"{names[-1]}\1"
+                    first = f"{last}\1"
 
     def _check_newest(self, name: str, expected: int, version: int) -> None:
         found = self._find(name, version)
@@ -184,15 +186,21 @@ class SessionRecords:
                 break
         return found
 
-    def _find_names(self, first: str, end: str, limit: int, *, descending: bool) -> list[str]:
-        """Return the first names of the session and of those that it is forked from."""
+    def _find_names(
+        self, first: str, end: str, limit: int, *, descending: bool
+    ) -> dict[str, int | None]:
+        """Return the first names of the session and of those that it is forked from, in order.
+
+        Each with its newest position; None if all came after the fork.
+        """
         select = self._log.events.recorder.select_record_names
-        found = {
-            name
-            for segment in self._log.chain().segments
-            for name in select(segment.originator_id, first, end, limit, descending=descending)
-        }
-        return sorted(found, reverse=descending)[:limit]
+        found: dict[str, int | None] = {}
+        for one in self._log.chain().segments:
+            names = select(
+                one.originator_id, first, end, limit, last=one.last, descending=descending
+            )
+            found |= {name: position or found.get(name) for name, position in names}
+        return dict(sorted(found.items(), reverse=descending)[:limit])
 
     def _read(self, positions: list[int]) -> list[Record]:
         """Return the records at these positions, in their order in the log."""

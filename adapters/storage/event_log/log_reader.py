@@ -46,11 +46,14 @@ SELECT_NAMES = (
     " UNION ALL SELECT (SELECT min(records.name) FROM records"
     " WHERE originator_id = ? AND records.name > found.name AND records.name < ?)"
     " FROM found WHERE found.name IS NOT NULL)"
-    " SELECT name FROM found WHERE name IS NOT NULL LIMIT ?"
+    " SELECT name, (SELECT max(position) FROM records"
+    " WHERE originator_id = ? AND records.name = found.name AND position <= ?)"
+    " FROM found WHERE name IS NOT NULL LIMIT ?"
 )
-"""Goes from name to name, past all other positions of each."""
+"""Goes from name to name, past all positions of each but the newest."""
 SELECT_NAMES_DESCENDING = (
-    SELECT_NAMES.replace("min(", "max(")
+    SELECT_NAMES.replace("min(name)", "max(name)")
+    .replace("min(records.name)", "max(records.name)")
     .replace("records.name < ?", "records.name >= ?")
     .replace("> found.name", "< found.name")
 )
@@ -161,13 +164,24 @@ class LogReader(ApplicationRecorder):
         return [position for (position,) in self.datastore.read(query, parameters)]
 
     def select_record_names(
-        self, originator_id: UUID, first: str, end: str, limit: int, *, descending: bool
-    ) -> list[str]:
-        """Return the names from `first` on and before `end`, each by one look-up."""
+        self,
+        originator_id: UUID,
+        first: str,
+        end: str,
+        limit: int,
+        *,
+        last: int | None = None,
+        descending: bool,
+    ) -> list[tuple[str, int | None]]:
+        """Return the names from `first` on and before `end`, each by one look-up.
+
+        Each with its newest position up to `last`; None if all are behind that.
+        """
         query = SELECT_NAMES_DESCENDING if descending else SELECT_NAMES
         id = self.encode_id(originator_id)
-        bounds = (id, first, end, id, first if descending else end, limit)
-        return [name for (name,) in self.datastore.read(query, bounds)]
+        bound, last = first if descending else end, _MAX_POSITION if last is None else last
+        bounds = (id, first, end, id, bound, id, last, limit)
+        return [(name, position) for name, position in self.datastore.read(query, bounds)]
 
     def select_records(self, originator_id: UUID) -> set[tuple[str, int]]:
         """Return the name and position of each record of a stream."""

@@ -223,7 +223,8 @@ def test_what_is_lost_is_said_with_its_handles_and_what_was_used_again_comes_fir
                 ToolResult(tool_call_id=f"c{n}", content=listing),
             )
         session.append(Block.user("Go on."), Block.assistant("I go on."))
-    run("compact", "facts", "--set", "keep_tokens=10", "--set", "summary_tokens=40")
+    keep = ("--policy", "reserve-headroom", "--set", "keep_tokens=10")
+    run("compact", "facts", *keep, "--set", "summary_tokens=40")
     used = run("diff", "facts", "--json").json["lost"][5]["key"]
     run("append", "facts", "--role", "assistant", f"It is {used}.")
 

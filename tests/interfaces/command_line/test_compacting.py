@@ -97,7 +97,7 @@ def test_a_dry_run_says_when_it_fires_what_leaves_and_what_stays(run: Run, long_
     assert f"cut {outcome['first_kept']:,}, summary tokens " in said
     assert re.search(r"^writers +extractive$", said, re.MULTILINE)
     used = explained["used"]
-    words = (*DRY, "--set", f"reserve_tokens={explained['limit'] - (used - 1)}", "--json")
+    words = (*DRY, "--set", f"threshold={(used - 1) / explained['limit']}", "--json")
     due = run(*words).json["explanation"]
     assert (explained["fires"], due["fires"], due["threshold"]) == (False, True, used)
 
@@ -111,7 +111,8 @@ def test_each_repair_is_told_with_its_rule(run: Run, address: str) -> None:
             cutbank.ToolResult(tool_call_id="a", content="silt " * 30_000),
             cutbank.ToolResult(tool_call_id="b", content="clay " * 200),
         )
-    words = ("compact", "reads", "--set", "keep_tokens=100", "--limit", "9000", "--dry-run")
+    keep = ("--policy", "reserve-headroom", "--set", "keep_tokens=100")
+    words = ("compact", "reads", *keep, "--limit", "9000", "--dry-run")
 
     outcome = run(*words, "--json").json
     said = run(*words).out

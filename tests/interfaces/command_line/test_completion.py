@@ -68,8 +68,8 @@ def test_policies_are_completed_with_their_presets_and_settings(offered: Offered
         found = offered(f"cutbank compact s --policy {name} --set ")
         assert [word for word in found if word.find("=") == len(word) - 1] == known
     assert offered("cutbank compact s --policy basalt --set ") == []
-    choices = list_settings(POLICIES[DEFAULT_POLICY])[0]
-    assert offered(f"cutbank compact s --set {choices.name}=n") == [f"{choices.name}=none"]
+    optional = next(one for one in list_settings(POLICIES[DEFAULT_POLICY]) if one.may_be_none)
+    assert offered(f"cutbank compact s --set {optional.name}=n") == [f"{optional.name}=none"]
 
 
 def test_sessions_are_completed_from_the_database_that_is_named(

@@ -89,7 +89,9 @@ def test_every_policy_is_listed_with_its_presets_and_settings(run: Run, file: Pa
         assert one["default"] == (name == DEFAULT_POLICY)
         assert [preset["name"] for preset in one["presets"]] == list(presets)
         assert [setting["name"] for setting in one["settings"]] == [each.name for each in settings]
-        part = said.partition(f"{name} ({alias}" if alias else f"{name}\n")[2].partition("\n\n")[0]
+        also = [*([alias] if alias else []), *(["the default"] if one["default"] else [])]
+        heading = name + (f" ({', '.join(also)})" if also else "")
+        part = said.partition(f"{heading}\n")[2].partition("\n\n")[0]
         assert f"follows {one['source']}" in part or not one["source"]
         for preset in one["presets"]:
             word = f"{name}@{preset['name']}"

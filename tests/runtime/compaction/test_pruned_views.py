@@ -190,7 +190,7 @@ def test_a_giant_result_that_cannot_leave_is_shown_shortened(session: StoredSess
     giant = session.append(ToolResult(tool_call_id="one", content="endless output\n" * 4_000)).last
     session.pin(prompt)
 
-    outcome = session.compact(limit=8_000)
+    outcome = session.compact("reserve-headroom", limit=8_000)
 
     assert outcome.compacted
     assert outcome.post_tokens < 2_000

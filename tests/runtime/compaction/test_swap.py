@@ -83,7 +83,7 @@ def loop_of(
     **how: Any,
 ) -> AgentLoop:
     options = LoopOptions(summarizers=[writer or Writer()], **how)
-    return session.loop(policy, limit=LIMIT, options=options)
+    return session.loop(policy or "reserve-headroom", limit=LIMIT, options=options)
 
 
 def lineage(session: StoredSession) -> list[Event]:
@@ -143,7 +143,7 @@ def test_a_swap_is_the_one_compaction_of_its_request(session: StoredSession) -> 
     fill(session)
     view = loop_of(session).prepare()
     # Under a lower limit the same view is over the threshold again.
-    lower = session.loop(limit=4_000, options=LoopOptions(settings={"keep_tokens": 100}))
+    lower = session.loop(ReserveHeadroom(keep_tokens=100), limit=4_000)
 
     assert lower.prepare() == view
     session.append(Block.assistant("done"), Block.user("next"))

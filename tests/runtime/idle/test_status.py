@@ -12,7 +12,7 @@ from cutbank.adapters.runtime.compaction.summary_chain import SummaryChain
 from cutbank.adapters.runtime.idle.idle_status import IdleStatus
 from cutbank.adapters.runtime.idle.notices import NoticeKind
 from cutbank.domain.compaction_events import CompactionFailed, CompactionRequested
-from cutbank.domain.policies.reserve_headroom import ReserveHeadroom
+from cutbank.domain.policies.layered import Layered
 
 REST = RULES.idle_time_s
 
@@ -89,7 +89,7 @@ def test_what_was_done_and_what_waits_for_the_threshold_is_counted_and_named(idl
 
 @pytest.mark.parametrize(
     ("breaks", "worker_name", "requests"),
-    [((ReserveHeadroom, "plan"), None, 0), ((SummaryChain, "write"), "w1", 3)],
+    [((Layered, "plan"), None, 0), ((SummaryChain, "write"), "w1", 3)],
 )
 def test_what_fails_is_tried_again_with_pauses_then_given_up_and_told_with_its_reasons(
     idle: Idle,

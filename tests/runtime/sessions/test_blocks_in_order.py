@@ -11,6 +11,7 @@ from cutbank import (
     Block,
     InvalidSettingError,
     OrphanToolResultError,
+    Ranges,
     StoredSession,
     verify,
 )
@@ -94,6 +95,26 @@ def test_the_newest_block_is_popped_and_a_popped_result_opens_its_call_again(
     session.append(result("c1", "right"))
     assert texts(session)[-1] == "right"
     assert verify(store_of(session)).is_ok
+
+
+def test_what_was_taken_back_is_passed_over_without_reading_it(
+    session: StoredSession, five: list[int]
+) -> None:
+    for number in range(60):
+        session.append(said(f"gone {number}"))
+    for _ in range(60):
+        session.pop()
+    writer = store_of(session).context.events.recorder.datastore.writer
+    writer.execute("DROP TRIGGER stored_events_are_immutable")
+    writer.execute(
+        "UPDATE stored_events SET state = x'00' WHERE originator_version BETWEEN ? AND ?",
+        (five[-1] + 1, session.position - 5),
+    )
+
+    assert texts(session, last=3) == ["q2", "q3", "q4"]
+    assert next(session.blocks(newest_first=True)).position == five[-1]
+    assert texts(session) == ["q0", "q1", "q2", "q3", "q4"]
+    assert session.pin(five[1]) == Ranges.of([five[1]])
 
 
 def test_a_cleared_session_goes_on_from_nothing_and_its_past_views_stay(
