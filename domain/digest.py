@@ -77,9 +77,9 @@ def build_digest(
 ) -> Digest:
     """Return the inventory of `items` and `hidden`, added to the previous one.
 
-    A modified file is not listed as read. A call whose result is an error did neither. Args:
-    touches: Replaces `find_touched_files`.
-    tracked: Files that the agent's program knows to have been read.
+    A modified file is not listed as read. A call whose result is an error did neither. `touches`
+    replaces `find_touched_files`; `tracked` are files that the agent's program knows to have been
+    read.
     """
     items = tuple(items)
     touches = touches or find_touched_files

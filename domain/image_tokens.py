@@ -1,12 +1,13 @@
 """Computes the tokens of images by each provider's published rule, and of documents by their pages.
 
-Sources, as of 2026: Anthropic, https:
-platform.claude.com/docs/en/build-with-claude/vision (patches of 28 pixels, and the largest sizes)
-and .../pdf-support (1,500 to 3,000 tokens of text a page, and an image of it). OpenAI, https:
-platform.openai.com/docs/guides/images-vision (tiles, patches and multipliers); from GPT-5.2 on
-measurements by users, since the guide gives no rule. Google, https:
-ai.google.dev/gemini-api/docs/image-understanding (tiles of 258 tokens) and .../media-resolution (a
-fixed count from Gemini 3 on; half of it for a page of a PDF).
+Sources, as of 2026:
+
+* Anthropic: https://platform.claude.com/docs/en/build-with-claude/vision (patches of 28 pixels, and
+  the largest sizes) and .../pdf-support (1,500 to 3,000 tokens of text a page, and an image of it).
+* OpenAI: https://platform.openai.com/docs/guides/images-vision (tiles, patches and multipliers);
+  from GPT-5.2 on measurements by users, since the guide gives no rule.
+* Google: https://ai.google.dev/gemini-api/docs/image-understanding (tiles of 258 tokens) and
+  .../media-resolution (a fixed count from Gemini 3 on; half of it for a page of a PDF).
 """
 
 import re

@@ -5,13 +5,11 @@ from itertools import product
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from made_events import make_boundary
 from worded_windows import find_planned_cut, make_plan, make_window
 
 from cutbank.adapters.settings.policy_catalog import get_policy
-from cutbank.domain.blocks import Block, BlockKind
+from cutbank.domain.blocks import Block
 from cutbank.domain.compaction_events import Trigger
 from cutbank.domain.errors import InvalidSettingError, NothingToCompactError
 from cutbank.domain.models import ModelFacts
@@ -90,25 +88,6 @@ def test_what_an_earlier_boundary_kept_is_considered_again_but_not_what_it_carri
     assert cut(replace(late, items=late.items[2:]), ReserveHeadroom(keep_tokens=90)) == 5
     with pytest.raises(NothingToCompactError):
         POLICY.plan(talk("u=500! a! u a u", begins=3, limit=10_000))
-
-
-@given(
-    st.lists(st.tuples(st.sampled_from("uacrd"), st.integers(0, 40)), max_size=12),
-    st.integers(0, 200),
-)
-def test_what_is_kept_reaches_the_budget_and_less_would_not(
-    words: list[tuple[str, int]], keep: int
-) -> None:
-    history = " ".join(f"{kind}={size}" for kind, size in words)
-    window = talk(history, limit=10_000, trigger=Trigger.IDLE)
-    first_kept = cut(window, ReserveHeadroom(keep_tokens=keep))
-
-    cuts = [item.position for item in window.items if item.kind is not BlockKind.TOOL_RESULT]
-    enough = [at for at in cuts if sum(item.tokens for item in window.items[at - 1 :]) >= keep]
-    if enough and enough[-1] > 1:
-        assert first_kept == enough[-1]
-    else:
-        assert first_kept is None or first_kept == cuts[0]
 
 
 # Nothing to compact

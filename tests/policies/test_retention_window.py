@@ -112,12 +112,6 @@ def test_its_unit_has_arguments_as_python_prints_them_and_an_image_by_its_addres
     assert IN_TEXT.count_tokens([WindowItem(1, image, turn=1, tokens=0)]) == 25 // 4
 
 
-def test_exactly_what_is_to_be_kept_is_enough() -> None:
-    window = talk("u a u a u a")
-    for policy in (POLICY, IN_TEXT):
-        assert cut(policy, window) == 4
-
-
 def test_absurd_settings_end_in_a_plan_or_in_an_error_that_names_the_setting() -> None:
     window = talk("u a u a u a")
 

@@ -6,12 +6,10 @@ from typing import Any
 
 import pytest
 from dialects.kdcube import find_cut
-from hypothesis import given
-from hypothesis import strategies as st
 from worded_windows import find_planned_cut, make_items, make_plan, make_window
 
 from cutbank.adapters.settings.policy_catalog import get_policy
-from cutbank.domain.blocks import BlockKind, ToolCall
+from cutbank.domain.blocks import ToolCall
 from cutbank.domain.compaction_events import Trigger
 from cutbank.domain.errors import NothingToCompactError
 from cutbank.domain.item import WindowItem
@@ -57,14 +55,6 @@ def test_the_newest_turns_stay_whole_where_that_leaves_something_to_go() -> None
     assert cut("u=60 a=80 u a", replace(POLICY, keep_recent_turns=9), limit=140) == 2
 
 
-def test_recent_turns_that_just_fit_into_the_room_stay() -> None:
-    short = replace(POLICY, keeps=0.3, keep_recent_turns=2)
-
-    for limit, first_kept in ((80, 3), (79, 5)):
-        plan = make_plan(short, window("u a u=30 a=10 u=30 a=10", limit=limit))
-        assert (plan.cut, plan.template) == (first_kept, short.make_template(first_kept)), limit
-
-
 @pytest.mark.claim("S0.21", "S0.22")
 def test_it_fires_above_nine_tenths_and_not_at_them() -> None:
     for used in (89, 90, 91):
@@ -105,25 +95,6 @@ def test_a_plan_says_why_how_large_and_what_if_nobody_writes() -> None:
         get_policy("kdcube@as_shipped"), window("u=30 a u=30 a=40", system_prompt="s" * 400)
     )
     assert forced.on_failure is OnFailure.UNCHANGED
-
-
-@given(
-    st.lists(st.tuples(st.sampled_from("uact"), st.integers(0, 40)), min_size=1, max_size=12),
-    st.integers(1, 200),
-    st.integers(0, 3),
-)
-def test_the_raw_cut_keeps_the_share_and_no_whole_message_more(
-    words: list[tuple[str, int]], limit: int, turns: int
-) -> None:
-    seen = window(" ".join(f"{kind}={size}" for kind, size in words), limit=limit)
-    raw = find_cut(RollingTimeline(keep_recent_turns=turns), seen)
-
-    assert raw is not None
-    kept = [item for item in seen.items if item.position >= raw.first_kept]
-    if raw.first_kept > raw.start and sum(item.tokens for item in seen.items) >= raw.keep:
-        spoken = [i for i, item in enumerate(kept) if item.kind is not BlockKind.THINKING]
-        # Thinking at the end, of no message, stays with whatever it follows.
-        assert not spoken or sum(item.tokens for item in kept[spoken[0] + 1 :]) < raw.keep
 
 
 # Odd windows

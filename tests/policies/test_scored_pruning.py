@@ -4,15 +4,12 @@ from dataclasses import replace
 from functools import partial
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from worded_windows import make_plan, make_window
 
-from cutbank import Block, Ranges, ScoredPruning, Trigger, Window, WindowItem
+from cutbank import Block, ScoredPruning, Trigger, Window, WindowItem
 from cutbank.adapters.runtime.compaction.event_sink import context_pruned
 from cutbank.adapters.settings.compaction_settings import ContextSettings
 from cutbank.domain.context_limit import Color, UsageLevel, Utilization, find_color
-from cutbank.domain.cut_points import find_orphans
 from cutbank.domain.policies.reference.qbit import QbitAsShipped, escape_like_rust
 
 PLAIN = ScoredPruning(reserved_system_tokens=0, reserved_response_tokens=0)
@@ -191,28 +188,6 @@ def test_reserves_that_take_the_whole_limit_are_named() -> None:
 
 def test_where_all_is_protected_the_plan_leaves_it_to_the_store() -> None:
     assert drops(talk("u=900")) == []
-
-
-@given(
-    st.lists(st.tuples(st.sampled_from("uacr"), st.integers(0, 300)), max_size=25),
-    st.integers(0, 4),
-)
-def test_what_is_left_fits_or_all_that_may_leave_has_left(
-    words: list[tuple[str, int]], newest: int
-) -> None:
-    policy = replace(PLAIN, protected_turns=newest)
-    window = talk(" ".join(f"{kind}={tokens}" for kind, tokens in words))
-
-    plan = policy.plan(window)
-
-    assert (plan is not None) is policy.fires(window)
-    if plan is None:
-        return
-    kept = [item for item in window.items if item.position not in plan.drops]
-    assert not any(find_orphans(window.items, Ranges.of(item.position for item in kept)))
-    if sum(item.tokens for item in kept) > policy.compute_target(policy.measure_level(window)):
-        weighed = policy.weigh(kept)
-        assert len(policy.choose_staying(weighed, weighed.total, 0)) == len(weighed.messages)
 
 
 # Texts

@@ -137,25 +137,6 @@ PIECES = st.sampled_from([*PUNCTUATION, *WORDS, *NUMBERS, *JOINTS, *SPACES])
 SPACED = st.lists(PIECES, max_size=30).map("".join)
 
 
-@given(SPACED)
-def test_facts_never_overlap_and_stand_where_they_say(text: str) -> None:
-    end = 0
-    for anchor in find_anchors(text):
-        assert end <= anchor.start < anchor.end <= len(text)
-        assert 0 < len(anchor.key) <= MAX_FACT_CHARS
-        assert anchor.key in text[anchor.start : anchor.end].replace(" ", "").replace("\t", "")
-        end = anchor.end
-
-
-@given(SPACED, st.sampled_from(["", "x" * MAX_LINE_CHARS, "x" * (MAX_LINE_CHARS + 1)]))
-def test_a_text_holds_what_its_lines_hold(text: str, line: str) -> None:
-    whole = f"{text}\n{line}\n{text}"
-
-    apart = [fact for one in whole.split("\n") for fact in facts(one)]
-
-    assert facts(whole) == apart
-
-
 @example("console.log(x)\napp.log x\ntook (12 ms)", "", "")
 @example("http://a.example/?x=1,2;y=3!z x,y", "", "")
 @given(SPACED, SPACED, st.sampled_from(["", "x" * (MAX_LINE_CHARS + 1)]))
