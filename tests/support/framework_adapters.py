@@ -228,6 +228,50 @@ class PydanticConversation:
         return cast(list[Any], dumped)
 
 
+def make_agent_framework_turn(number: int) -> list[dict[str, Any]]:
+    from agent_framework import Content, Message  # noqa: PLC0415 - as above
+
+    reasoning = Content.from_text_reasoning(text="Hm.", protected_data="x" * 60)
+    call = Content.from_function_call(f"call-{number}", "read", arguments='{"path": "a.py"}')
+    result = Content.from_function_result(f"call-{number}", result=make_result(number))
+    messages = [
+        Message("user", [f"Question {number}?"]),
+        Message("assistant", [reasoning, call], message_id=f"msg-{number}"),
+        Message("tool", [result]),
+        Message("assistant", [f"Answer {number}."], author_name="helper"),
+    ]
+    return [message.to_dict() for message in messages]
+
+
+@dataclass
+class AgentFrameworkHistory:
+    """One session of a history provider of the Agent Framework."""
+
+    provider: Any
+    key: str
+
+    async def add(self, messages: Sequence[Any]) -> None:
+        from agent_framework import Message  # noqa: PLC0415 - as above
+
+        await self.provider.save_messages(self.key, [Message.from_dict(one) for one in messages])
+
+    async def read(self) -> list[Any]:
+        """Return all messages; the provider itself loads the view."""
+        from agent_framework import Message  # noqa: PLC0415 - as above
+
+        await self.provider.get_messages(self.key)
+        blocks = self.provider.log(self.key).blocks()
+        return [Message.from_dict(one.item).to_dict() for one in blocks if one.item]
+
+
+def open_agent_framework_history(store: SessionStore, key: str) -> AgentFrameworkHistory:
+    from cutbank.frameworks.agent_framework import (  # noqa: PLC0415 - as above
+        CutbankHistoryProvider,
+    )
+
+    return AgentFrameworkHistory(CutbankHistoryProvider(store, limit=1_000_000), key)
+
+
 ADAPTERS = (
     Adapter(
         framework="claude_agent_sdk",
@@ -262,6 +306,14 @@ ADAPTERS = (
         read=lambda conversation: conversation.read(),
         make_turn=make_pydantic_ai_turn,
         has_writers=False,
+    ),
+    Adapter(
+        framework="agent_framework",
+        open=open_agent_framework_history,
+        log=lambda history: history.provider.log(history.key),
+        add=lambda history, messages: history.add(messages),
+        read=lambda history: history.read(),
+        make_turn=make_agent_framework_turn,
     ),
 )
 
