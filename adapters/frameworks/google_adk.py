@@ -52,7 +52,13 @@ from cutbank import (
     run_async,
 )
 
-from .google_adk_events import PROVIDER, read_event, read_usage, render_contents, select_contents
+from .google_adk_events import (
+    ADK_PROVIDER,
+    read_event,
+    read_usage_metadata,
+    render_contents,
+    select_contents,
+)
 from .google_adk_sessions import CutbankSessionService
 from .item_append import append_items
 
@@ -140,7 +146,10 @@ class CutbankPlugin(BasePlugin):
         call = self._calls.pop(_name_call(callback_context), None)
         if call is not None and call.is_whole:
             await run_async(
-                call.loop.record_call, call.view, renderer=PROVIDER, usage=read_usage(used)
+                call.loop.record_call,
+                call.view,
+                renderer=ADK_PROVIDER,
+                usage=read_usage_metadata(used),
             )
 
     async def after_run_callback(self, *, invocation_context: InvocationContext) -> None:
@@ -231,4 +240,4 @@ def _serve(call: _Call, context: CallbackContext, request: LlmRequest) -> None:
     request.contents, call.is_whole = select_contents(call.contents, events, call.view)
 
 
-register_renderer(PROVIDER, render_contents)
+register_renderer(ADK_PROVIDER, render_contents)

@@ -11,7 +11,7 @@ from google.genai import types
 
 from cutbank import Block, Item, ToolResult, Usage, ViewContent, ViewItem, list_items, read_message
 
-PROVIDER = "google-adk"
+ADK_PROVIDER = "google-adk"
 """Whose items the events are, and the format that recorded calls name."""
 
 
@@ -30,12 +30,12 @@ def read_event(event: Event) -> Item:
     is_users = event.author == "user"
     if content.get("parts"):
         spoken = {"role": "user" if is_users else "model", **content}
-        return Item(value, read_message(spoken, "google").blocks, PROVIDER)
+        return Item(value, read_message(spoken, "google").blocks, ADK_PROVIDER)
     heard = event.input_transcription or event.output_transcription
     if heard and heard.text:
         block = Block.user(heard.text) if is_users else Block.assistant(heard.text)
-        return Item(value, [block], PROVIDER)
-    return Item(value, [Block.note("", name=event.author)], PROVIDER)
+        return Item(value, [block], ADK_PROVIDER)
+    return Item(value, [Block.note("", name=event.author)], ADK_PROVIDER)
 
 
 def select_contents(
@@ -48,7 +48,7 @@ def select_contents(
     are, such as another agent's words or instructions, stay where they are, and the second value
     is False then, or if the agent is not sent all that the view has.
     """
-    items = list_items(view, PROVIDER)
+    items = list_items(view, ADK_PROVIDER)
     kept = {cast(Any, item.json)["id"]: item for item in items if isinstance(item.json, dict)}
     shortened = {
         entry.block.tool_call_id: item.text
@@ -148,7 +148,7 @@ def _pair_results(contents: Sequence[types.Content]) -> Iterator[types.Content]:
 
 def render_contents(view: ViewContent) -> dict[str, Any]:
     """Render a view as contents, as JSON, for audits."""
-    items = list_items(view, PROVIDER)
+    items = list_items(view, ADK_PROVIDER)
     return {"contents": [content for item in items if (content := _write_content(item))]}
 
 
@@ -159,7 +159,7 @@ def _write_content(item: ViewItem) -> Any:
     return {"role": role, "parts": [{"text": item.text}]}
 
 
-def read_usage(used: types.GenerateContentResponseUsageMetadata) -> Usage:
+def read_usage_metadata(used: types.GenerateContentResponseUsageMetadata) -> Usage:
     """Read what Gemini reports of a call; what came from its cache is a part of the prompt."""
     cached = used.cached_content_token_count or 0
     thought = used.thoughts_token_count or 0
