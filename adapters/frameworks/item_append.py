@@ -1,7 +1,9 @@
 """Stores the items of a framework, which may hold one half of a tool pair."""
 
 from collections.abc import Callable, Sequence
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
+from uuid import UUID
+from weakref import WeakKeyDictionary
 
 from pydantic import JsonValue
 
@@ -61,25 +63,70 @@ def mirror_items(
     """Let a session have exactly the items `given`, and return the position of each.
 
     What it has after the first item that differs is taken back, and the items from there on, which
-    `read` makes by their index, are stored, all in one transaction.
+    `read` makes by their index, are stored, all in one transaction. Of the log it reads only what
+    came since the last call here, unless something was taken back.
     """
     with store.batch():
-        stored = [(one.position, one.item) for one in session.blocks() if one.item is not None]
+        stored = _read_stored(store, session)
         pairs = zip(stored, given, strict=False)
         same = next(
             (at for at, ((_, item), wanted) in enumerate(pairs) if item != wanted),
             min(len(stored), len(given)),
         )
-        kept = [position for position, _ in stored[:same]]
-        last = kept[-1] if kept else 0
+        kept = stored[:same]
         if same < len(stored):
+            last = kept[-1][0] if kept else 0
             session.retract(after=last, reason="changed in the state")
-        if same == len(given):
-            return kept
         newest = session.position
-        append_items(store, session, [read(at) for at in range(same, len(given))])
-        new = session.blocks(after=newest)
-        return kept + [one.position for one in new if one.stored_item is not None]
+        if same < len(given):
+            append_items(store, session, [read(at) for at in range(same, len(given))])
+            kept += _read_items(session, newest)
+        mirrored = _make_mirrored(session, kept)
+    _remember(store, session, mirrored)
+    return [position for position, _ in kept]
+
+
+class _Mirrored(NamedTuple):
+    """The items of a session at one position of its stream."""
+
+    stream: UUID
+    position: int
+    retraction: int
+    """The position of the newest retraction then."""
+    items: Sequence[tuple[int, JsonValue]]
+
+
+_MAX_MIRRORED = 16
+"""How many sessions of a store are remembered, those that were used last."""
+_mirrored = WeakKeyDictionary[SessionStore, dict[tuple[str, str], _Mirrored]]()
+
+
+def _make_mirrored(session: StoredSession, items: Sequence[tuple[int, JsonValue]]) -> _Mirrored:
+    return _Mirrored(session.log.id, session.position, session.info.state.retraction, list(items))
+
+
+def _read_stored(store: SessionStore, session: StoredSession) -> list[tuple[int, JsonValue]]:
+    """Return the position and JSON of each item that a session has."""
+    known = _mirrored.get(store, {}).get((session.namespace, session.key))
+    if (
+        known is None
+        or known.stream != session.log.id
+        or known.retraction != session.info.state.retraction
+    ):
+        return _read_items(session, 0)
+    return [*known.items, *_read_items(session, known.position)]
+
+
+def _read_items(session: StoredSession, after: int) -> list[tuple[int, JsonValue]]:
+    return [(one.position, one.item) for one in session.blocks(after=after) if one.item is not None]
+
+
+def _remember(store: SessionStore, session: StoredSession, mirrored: _Mirrored) -> None:
+    known = _mirrored.setdefault(store, {})
+    known.pop((session.namespace, session.key), None)
+    known[session.namespace, session.key] = mirrored
+    while len(known) > _MAX_MIRRORED:
+        known.pop(next(iter(known)), None)
 
 
 def _append_any(

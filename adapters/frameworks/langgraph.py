@@ -147,7 +147,9 @@ class CutbankSaver(BaseCheckpointSaver[str]):
                 index = WRITES_IDX_MAP.get(channel, at)
                 if index < 0 or index not in kept:
                     kept[index] = (channel, value, task_path)
-            records.put(name, self._dump(kept))
+            value = self._dump(kept)
+            if known is None or known.value != value:
+                records.put(name, value)
 
     def delete_thread(self, thread_id: str) -> None:
         """Delete the thread's session, with its messages; the name is free at once."""
@@ -156,11 +158,16 @@ class CutbankSaver(BaseCheckpointSaver[str]):
             self.store.delete(session)
 
     def delete_for_runs(self, run_ids: Sequence[str]) -> None:
-        """Remove the checkpoints of these runs, and what was written in them."""
+        """Remove the checkpoints of these runs, pruned ones too, and what was written in them."""
         runs = set(run_ids)
         for session in self.store.sessions(self.namespace):
             with self.store.batch():
-                for record in list(_iter_newest(session.records, None)):
+                found = [
+                    record
+                    for kind in ("checkpoint", "pruned")
+                    for record in session.records.newest(_name(kind, ""))
+                ]
+                for record in found:
                     if self._load(record)["metadata"].get("run_id") in runs:
                         writes = _name("write", *_split_name(record), "")
                         for write in list(session.records.newest(writes)):

@@ -121,6 +121,38 @@ def test_a_pruned_checkpoint_leaves_the_lists_and_is_found_by_its_id(opened: Ses
         saver.prune(["t"], strategy="oldest")
 
 
+def test_a_runs_pruned_checkpoints_are_deleted_with_it(opened: SessionStore) -> None:
+    graph, saver = make_graph(opened, answer_politely), CutbankSaver(opened)
+    for run in ("first", "second"):
+        graph.invoke({"messages": [("user", run)]}, THREAD | {"metadata": {"run_id": run}})
+    before = list(saver.list(THREAD))
+    saver.prune(["t"])
+
+    saver.delete_for_runs(["first"])
+
+    kept = [one for one in before if saver.get_tuple(one.config)]
+    assert {one.metadata["run_id"] for one in before} == {"first", "second"}
+    assert {one.metadata["run_id"] for one in kept} == {"second"}
+
+
+def test_what_a_task_wrote_is_stored_once(opened: SessionStore) -> None:
+    say(make_graph(opened, answer_politely), "one")
+    saver = CutbankSaver(opened)
+    (newest, *_) = saver.list(THREAD)
+    for value in ("blue", "blue", "red"):
+        saver.put_writes(newest.config, [("color", value), ("__interrupt__", "which?")], "task")
+
+    again = saver.get_tuple(newest.config)
+    assert again is not None
+    assert again.pending_writes == [
+        ("task", "__interrupt__", "which?"),
+        ("task", "color", "blue"),
+    ]
+    records = opened.session("t", create=False).records
+    (name,) = [one.name for one in records.newest("write") if one.name.endswith("task")]
+    assert len(list(records.history(name))) == 1
+
+
 def test_a_deleted_thread_is_new_and_an_erased_one_is_in_no_file(
     opened: SessionStore, tmp_path: Path
 ) -> None:

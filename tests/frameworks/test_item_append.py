@@ -1,0 +1,79 @@
+"""A session follows a framework's own list of items, whatever others did to it meanwhile."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import cutbank
+from cutbank import Block, Item, SessionStore
+from cutbank.frameworks.item_append import mirror_items
+
+
+def mirror(store: SessionStore, items: list[Any], session: str = "s") -> list[Any]:
+    """Let the session have an item of each value, and return the values that are in the log."""
+    log = store.session(session)
+    given = [{"of": item} for item in items]
+    positions = mirror_items(
+        store, log, given, lambda at: Item(given[at], [Block.user(str(items[at]))], "test")
+    )
+    found: list[Any] = [one for one in log.blocks() if one.item is not None]
+    assert positions == [one.position for one in found]
+    return [one.item["of"] for one in found]
+
+
+WRITES = st.one_of(
+    st.lists(st.integers(0, 2), max_size=5),
+    st.sampled_from(["pop", "append", "call", "clear", "delete", "hide"]),
+)
+
+
+@given(writes=st.lists(WRITES, max_size=12))
+def test_the_log_has_the_items_that_were_given_last(writes: list[list[int] | str]) -> None:
+    with cutbank.open(":memory:") as store:
+        items: list[Any] = []
+        for write in writes:
+            log = store.session("s")
+            match write:
+                case list():
+                    items = write
+                case "pop":
+                    log.pop()
+                case "append":
+                    log.append(Item({"of": "other"}, [Block.user("other")], "test"))
+                case "call":
+                    log.record_call(log.view(), call_id="1")
+                case "clear":
+                    log.clear()
+                case "delete":
+                    store.delete(log)
+                case _:
+                    log.append(Block.note("no item"))
+            assert mirror(store, items) == items
+
+
+def test_what_another_process_wrote_is_seen(tmp_path: Path) -> None:
+    with cutbank.open(tmp_path / "a.db") as one, cutbank.open(tmp_path / "a.db") as two:
+        for items in (["a"], ["a", "b"], ["a", "b", "c"]):
+            assert mirror(one, items) == items
+        two.session("s").retract(after=3)
+        assert mirror(one, ["a", "b", "c", "d"]) == ["a", "b", "c", "d"]
+        assert mirror(two, ["a", "x"]) == ["a", "x"]
+        assert mirror(one, ["a", "x", "y"]) == ["a", "x", "y"]
+
+
+def test_an_undone_write_is_not_remembered(tmp_path: Path) -> None:
+    with cutbank.open(tmp_path / "a.db") as store:
+        mirror(store, ["a"])
+        with pytest.raises(KeyError):
+            mirror_items(store, store.session("s"), ["a", "b"], lambda _: {}["none"])
+        assert mirror(store, ["a", "c"]) == ["a", "c"]
+
+
+def test_more_sessions_than_are_remembered_are_followed(tmp_path: Path) -> None:
+    with cutbank.open(tmp_path / "a.db") as store:
+        for items in (["a"], ["a", "b"], ["c"]):
+            for session in range(20):
+                assert mirror(store, items, str(session)) == items
