@@ -7,6 +7,7 @@ loop: what passes one day leaves the list.
 import os
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
+from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -129,6 +130,20 @@ def swap_claude_store() -> None:
         vars(module)["InMemorySessionStore"] = InMemorySessionStore
 
 
+def swap_strands_repository() -> None:
+    import cutbank  # noqa: PLC0415 - as above
+    from cutbank.frameworks.strands import CutbankSessionRepository  # noqa: PLC0415 - as above
+
+    class MockedSessionRepository(CutbankSessionRepository):
+        """Is made as the class of Strands' tests is."""
+
+        def __init__(self) -> None:
+            super().__init__(cutbank.open(":memory:"))
+
+    fixtures = import_module("tests.fixtures.mock_session_repository")
+    vars(fixtures)["MockedSessionRepository"] = MockedSessionRepository
+
+
 # One suite runs in a process, in the folder of its framework.
 if find_spec("agents") and "openai" in Path.cwd().name:
     swap_openai_session()
@@ -136,6 +151,8 @@ if find_spec("claude_agent_sdk") and "claude" in Path.cwd().name:
     swap_claude_store()
 if find_spec("langgraph") and "langgraph" in Path.cwd().name:
     swap_sqlite_savers()
+if find_spec("strands") and "strands" in Path.cwd().name:
+    swap_strands_repository()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -272,6 +272,59 @@ def open_agent_framework_history(store: SessionStore, key: str) -> AgentFramewor
     return AgentFrameworkHistory(CutbankHistoryProvider(store, limit=1_000_000), key)
 
 
+def make_strands_turn(number: int) -> list[Any]:
+    call = f"call-{number}"
+    use = {"toolUseId": call, "name": "read", "input": {"path": f"{number}.py"}}
+    result = {"toolUseId": call, "status": "success", "content": [{"text": make_result(number)}]}
+    thought = {"reasoningText": {"text": "Hm.", "signature": "x" * 60}}
+    return [
+        {"role": "user", "content": [{"text": f"Question {number}?"}]},
+        {"role": "assistant", "content": [{"reasoningContent": thought}, {"toolUse": use}]},
+        {"role": "user", "content": [{"toolResult": result}]},
+        {"role": "assistant", "content": [{"text": f"Answer {number}."}]},
+    ]
+
+
+@dataclass
+class StrandsSession:
+    """The messages of an agent of Strands in a repository."""
+
+    repository: Any
+    key: str
+
+    async def add(self, messages: Sequence[Any]) -> None:
+        await cutbank.run_async(self._add, messages)
+
+    def _add(self, messages: Sequence[Any]) -> None:
+        from strands.types.session import SessionMessage  # noqa: PLC0415 - not everywhere
+
+        begun = 1_000 * int(messages[0]["content"][0]["text"].strip("Question ?"))
+        for at, message in enumerate(messages):
+            stored = SessionMessage(message, begun + at)
+            self.repository.create_message(self.key, "default", stored)
+
+    async def read(self) -> list[Any]:
+        found = await cutbank.run_async(self.repository.list_messages, self.key, "default")
+        return [message.message for message in found]
+
+
+def open_strands_session(store: SessionStore, key: str) -> StrandsSession:
+    from strands.types.session import (  # noqa: PLC0415 - as above
+        Session,
+        SessionAgent,
+        SessionType,
+    )
+
+    from cutbank.frameworks.strands import CutbankSessionRepository  # noqa: PLC0415 - as above
+
+    repository = CutbankSessionRepository(store)
+    if repository.read_session(key) is None:
+        repository.create_session(Session(key, SessionType.AGENT))
+    if repository.read_agent(key, "default") is None:
+        repository.create_agent(key, SessionAgent("default", {}, {}))
+    return StrandsSession(repository, key)
+
+
 ADAPTERS = (
     Adapter(
         framework="claude_agent_sdk",
@@ -314,6 +367,15 @@ ADAPTERS = (
         add=lambda history, messages: history.add(messages),
         read=lambda history: history.read(),
         make_turn=make_agent_framework_turn,
+    ),
+    Adapter(
+        framework="strands",
+        open=open_strands_session,
+        log=lambda session: session.repository.log(session.key),
+        add=lambda session, messages: session.add(messages),
+        read=lambda session: session.read(),
+        make_turn=make_strands_turn,
+        stores_turns=False,
     ),
 )
 

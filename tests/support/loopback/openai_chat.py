@@ -1,4 +1,4 @@
-"""OpenAI's Chat Completions API; of its streamed answers, those that are text."""
+"""OpenAI's Chat Completions API."""
 
 import json
 from collections.abc import Iterator
@@ -27,14 +27,7 @@ class OpenAIChat:
     def whole(self, says: Says, request: Request) -> Body:
         message: Body = {"role": "assistant", "content": says.text or None, "refusal": None}
         if says.calls:
-            message["tool_calls"] = [
-                {
-                    "id": call.id,
-                    "type": "function",
-                    "function": {"name": call.name, "arguments": json.dumps(call.arguments)},
-                }
-                for call in says.calls
-            ]
+            message["tool_calls"] = _list_calls(says)
         choice = {"index": 0, "message": message, "logprobs": None}
         body = _head(says, request, "chat.completion")
         body["choices"] = [{**choice, "finish_reason": _STOPS[says.stop]}]
@@ -51,6 +44,8 @@ class OpenAIChat:
         yield chunk({"role": "assistant", "content": "", "refusal": None})
         for part in in_parts(says.text):
             yield chunk({"content": part})
+        for index, call in enumerate(_list_calls(says)):
+            yield chunk({"tool_calls": [{"index": index, **call}]})
         yield chunk({}, _STOPS[says.stop])
         usage = _usage(says.usage)
         if usage is not None and (request.body.get("stream_options") or {}).get("include_usage"):
@@ -59,6 +54,17 @@ class OpenAIChat:
 
     def refusal(self, refuses: Refuses) -> Refusal:
         return refuse_as_openai(refuses)
+
+
+def _list_calls(says: Says) -> list[Body]:
+    return [
+        {
+            "id": call.id,
+            "type": "function",
+            "function": {"name": call.name, "arguments": json.dumps(call.arguments)},
+        }
+        for call in says.calls
+    ]
 
 
 def _head(says: Says, request: Request, kind: str) -> Body:
