@@ -49,7 +49,10 @@ def require_field(owner: JsonDict, field: str, kind: type[_T], within: str = "")
 
 def get_field(owner: JsonDict, field: str, kind: type[_T], within: str = "") -> _T | None:
     """Return a field that may be missing or null."""
-    return None if owner.get(field) is None else require_field(owner, field, kind, within)
+    value = owner.get(field)
+    if value is None or type(value) is kind:
+        return value
+    return require_field(owner, field, kind, within)
 
 
 def read_usage(
@@ -75,10 +78,10 @@ def read_usage(
 
 
 def _read_count(owner: JsonDict, path: str, within: str) -> int | None:
-    *outer, field = path.split(".")
-    for name in outer:
+    while "." in path:
+        name, _, path = path.partition(".")
         owner, within = get_field(owner, name, dict, within) or {}, f"{within}{name}."
-    return get_field(owner, field, int, within)
+    return get_field(owner, path, int, within)
 
 
 def as_number(value: Any) -> float | None:

@@ -25,7 +25,7 @@ from .gemini_history import (
     require_media_part,
 )
 from .json_lines import SourceLine
-from .steps import Append, ImportStep, ReportedCall, SessionStart
+from .steps import ImportStep, ReportedCall, SessionStart
 
 FORMAT_NAME = "gemini-cli"
 _FAILED_STATUSES = ("error", "cancelled")
@@ -67,16 +67,14 @@ class _MessageReader:
         if kind not in _MESSAGE_TYPES:
             entry.add_unknown(f"message/{kind}")
             return
-        origin = entry.make_origin()
         said = [*self._read_blocks(entry, kind, item)]
         call = _read_model_call(entry, item) if kind == "gemini" else None
         if not said:
             entry.skip(f"message/{kind}")
         for name, block in said:
             by_model = kind == "gemini" and not isinstance(block, ToolResult)
-            shared = {"origin": origin, "message_id": entry.id if by_model else None}
-            placed = block.model_copy(update=shared)
-            entry.add(Append(f"{entry.id}:{name}", placed, entry.id))
+            shared = entry.id if by_model else None
+            entry.append_block(f"{entry.id}:{name}", block, entry.id, shared)
         if call:
             entry.add(call)
 

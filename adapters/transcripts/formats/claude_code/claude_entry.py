@@ -7,7 +7,7 @@ from typing import Any
 from ..entry_steps import EntrySteps
 from ..fields import JsonDict, get_field
 from ..json_lines import SourceLine
-from ..steps import Append, ImportStep
+from ..steps import ImportStep
 from .content import IndexedBlocks
 from .conversations import ClaudeConversation, ConversationMap, EntryNode
 
@@ -44,10 +44,8 @@ class ClaudeEntry(EntrySteps):
         self.steps += self.sessions.enter(self.conversation, steps)
 
     def append_items(self, blocks: IndexedBlocks) -> None:
-        origin = self.make_origin()
         for index, block in blocks.items():
-            placed = block.model_copy(update={"origin": origin, "message_id": self.message_id})
-            self.add(Append(f"{self.node.id}:{index}", placed, self.node.id))
+            self.append_block(f"{self.node.id}:{index}", block, self.node.id, self.message_id)
 
 
 @dataclass(slots=True)

@@ -12,7 +12,6 @@ from ..format import LineReader
 from ..json_lines import SourceLine
 from ..source import TranscriptSource
 from ..steps import (
-    Append,
     ImportStep,
     RequestParameters,
     Rewind,
@@ -158,16 +157,14 @@ class CodexTranscriptReader(LineReader):
                 self.now.add(append_inherited_summary(self.now, summary))
             return
         self.now.id = get_field(payload, "id", str)
-        origin = self.now.make_origin()
         name = make_source_id(line.number)
         item = make_context_item(read, payload, line, name)
         self.context.append(item)
         # The provider answers other calls itself, in the same item.
         is_call = str(payload.get("type")).endswith("_call")
         for index, block in enumerate(read):
-            placed = block.model_copy(update={"origin": origin})
             served = index == 0 and is_call and not isinstance(block, ToolCall)
-            self.now.add(Append(f"{key}:{index}", placed, name, is_server_call=served))
+            self.now.append_block(f"{key}:{index}", block, name, is_server_call=served)
         first = read[0]
         if isinstance(first, (ToolCall, ToolResult)) and not self.is_copy:
             self._link_agent(first.tool_call_id, payload)

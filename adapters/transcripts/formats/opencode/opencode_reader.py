@@ -201,13 +201,13 @@ class _ExportReader:
     def _append_text(self, entry: EntrySteps, message: OpencodeMessage, block: Block) -> None:
         """Append a part's text. Its key includes the text, since a part grows over time."""
         shared = message.message_id if message.role == "assistant" else None
-        placed = block.model_copy(update={"message_id": shared})
-        self._append_block(entry, digest_text(block.text), placed)
+        self._append_block(entry, digest_text(block.text), block, shared)
 
-    def _append_block(self, entry: EntrySteps, name: str, block: AnyBlock) -> None:
+    def _append_block(
+        self, entry: EntrySteps, name: str, block: AnyBlock, message_id: str | None = None
+    ) -> None:
         self.has_said = True
-        placed = block.model_copy(update={"origin": entry.make_origin()})
-        entry.add(Append(f"{entry.id}:{name}", placed, entry.id))
+        entry.append_block(f"{entry.id}:{name}", block, entry.id, message_id)
 
     def _finish_message(self, message: OpencodeMessage) -> Iterator[ImportStep]:
         if message.role == "assistant" and message.step == 0 and message.info.get("finish"):
