@@ -213,7 +213,7 @@ def group_outgoing_messages(
                 yield from let_go()
                 yield part
             case OutgoingCall(call=call):
-                if held and held[0].call is None:
+                if held and held[0].role is Role.ASSISTANT and held[0].call is None:
                     held[0] = OutgoingMessage(held[0].role, held[0].outgoing_blocks, call)
                 else:
                     outgoing.count_loss("usage of answers without content")

@@ -9,6 +9,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 import pytest
+from codex_written import CutAt
 from heard import Heard, heard
 from opened_stores import store_of
 from told_elsewhere import PNG, talk
@@ -271,6 +272,25 @@ def test_what_a_format_cannot_hold_is_reported_and_what_was_taken_back_is_not_wr
 
     assert lost == KEPT[to]["lost"]
     assert not any(b"wrong" in content for content in read_files(target).values())
+
+
+@pytest.mark.parametrize("to", ["claude-code", "opencode", "pi"])
+def test_what_a_compaction_shortened_and_usage_without_an_answer_are_reported(
+    store: SessionStore, to: str, tmp_path: Path
+) -> None:
+    session = store.session("shortened")
+    session.append(Block.user("first " * 300), Block.assistant("yes " * 300), Block.user("second"))
+    kept = session.position
+    session.append(ToolCall(tool_call_id="c", name="ls"))
+    session.append(ToolResult(tool_call_id="c", content="long " * 500))
+    session.compact(CutAt(kept, shortened=session.position))
+    session.append(Block.user("third"))
+    session.record_call(session.view(), call_id="r", usage=Usage(input=1))
+
+    _, lost = exported(session, to, tmp_path)
+
+    reported = {"blocks that a compaction shortened": 1, "usage of answers without content": 1}
+    assert lost.items() >= reported.items()
 
 
 @pytest.mark.parametrize("path", [pytest.param(path, id=name_of(path)) for path in samples()])

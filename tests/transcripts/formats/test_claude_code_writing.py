@@ -83,6 +83,12 @@ def calls(entry: Any) -> list[Any]:
 NATIVE_CALL = {"type": "tool_use", "id": "fc|1", "name": "f", "input": {}}
 
 
+def test_a_session_without_content_is_a_file_with_an_entry(store: SessionStore) -> None:
+    entries, _ = written(store.session("nothing"))
+
+    assert [entry["type"] for entry in entries] == ["mode"]
+
+
 @pytest.mark.parametrize(
     "native", [None, Native(provider="anthropic", item=json.dumps(NATIVE_CALL))]
 )
