@@ -1,7 +1,7 @@
 """The vectors of klaude-code as sessions of cutbank: events, folded as they are when served."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from neutral_session import NeutralSession
@@ -105,7 +105,4 @@ def cases(which: str, file: str) -> Iterator[Case]:
         kept_from = last["meta"]["first_kept_block"] if last else None
         limit = config["context_limit"] or 0
         window = session.window(limit, behind=last, kept_from=kept_from)
-        whole = session.window(limit).items
-        standing = {item.position for item in window.items}
-        evicted = tuple(item for item in whole if item.position not in standing)
-        yield Case(vector, session, whole, policy, replace(window, evicted=evicted))
+        yield Case(vector, session, session.window(limit).items, policy, window)

@@ -6,7 +6,7 @@ Shapes only: block `n` stands at position `100 * n`, and what comes with it righ
 from collections.abc import Callable, Iterable, Sequence
 
 from made_events import ENVELOPE, make_boundary, make_summary
-from neutral_blocks import Neutral, block_of, images_of, turn_of
+from neutral_blocks import Neutral, block_of, digest_of, images_of, turn_of
 
 from cutbank import Ranges, ToolCall, ToolResult, Trigger, Usage, Window, WindowItem
 from cutbank.domain.blocks import AnyBlock
@@ -66,16 +66,7 @@ class NeutralSession:
             return _serve(HistoryFold(), log, limit, trigger)
         after = self.position(behind["id"])
         begins = self.position(kept_from) if kept_from else after + 1
-        files = behind["meta"].get("details") or {}
-        history = _begin(
-            after,
-            begins,
-            behind["text"],
-            Digest(
-                read_files=tuple(files.get("read_files", ())),
-                modified_files=tuple(files.get("modified_files", ())),
-            ),
-        )
+        history = _begin(after, begins, behind["text"], digest_of(behind))
         return _serve(history, [one for one in log if one.position >= begins], limit, trigger)
 
     def compacted(self, limit: int, first_kept: int, summary: str) -> Window:

@@ -5,7 +5,7 @@ from typing import Any
 
 from neutral_blocks import block_of, images_of, turn_of
 
-from cutbank import Policy, ScoredPruning, Trigger, Window, WindowItem, get_policy
+from cutbank import ScoredPruning, Trigger, Window, WindowItem, get_policy
 from cutbank.domain.blocks import AnyBlock
 from cutbank.domain.token_estimate import estimate_block
 
@@ -35,14 +35,14 @@ class Case:
         expected: dict[str, Any] = self.vector["expected"]
         return expected
 
-    def policy(self, name: str = "qbit@as_shipped", **settings: Any) -> ScoredPruning:
+    def policy(self) -> ScoredPruning:
         config = {key: self.vector["config"][key] for key in CONFIGURED}
-        policy: Policy = get_policy(name, **{**config, **settings})
+        policy = get_policy("qbit@as_shipped", **config)
         assert isinstance(policy, ScoredPruning)
         return policy
 
 
-def case_of(vector: dict[str, Any], trigger: Trigger = Trigger.THRESHOLD) -> Case:
+def case_of(vector: dict[str, Any]) -> Case:
     """A window of the vector's blocks; positions are counted from 1."""
     ids: dict[int, str] = {}
     items: list[WindowItem] = []
@@ -60,4 +60,4 @@ def case_of(vector: dict[str, Any], trigger: Trigger = Trigger.THRESHOLD) -> Cas
                 calls[name] = position
             items.append(WindowItem(position, block, turn_of(neutral), estimate_block(block), call))
     limit = vector["config"]["max_context_tokens"]
-    return Case(vector, ids, Window(tuple(items), len(ids), limit, trigger))
+    return Case(vector, ids, Window(tuple(items), len(ids), limit, Trigger.THRESHOLD))
