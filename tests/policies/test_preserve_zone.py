@@ -107,6 +107,12 @@ def test_below_the_threshold_old_results_are_shortened_and_nothing_leaves() -> N
     assert (plan.cut, plan.summary_tokens) == (None, 0)
     assert [(trim.position, trim.head) for trim in plan.trims] == [(2, 200)]
     assert plan.reason == "threshold: 1 old tool results are longer than 1,000 characters"
+    # Neither where a cut could be made, nor where none can and somebody asks.
+    wide = talk("u=500 c r=100 u u u", limit=1_000, trigger=Trigger.THRESHOLD, in_use=700)
+    small = talk("c r=100 u u u", limit=1_000)
+    for window, at in ((wide, 3), (small, 2)):
+        found = make_plan(PreserveZone(max_output_tokens=0, preserve_recent=2), window)
+        assert (found.cut, [trim.position for trim in found.trims]) == (None, [at])
 
 
 def test_shortening_waits_until_it_saves_enough(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -115,14 +121,6 @@ def test_shortening_waits_until_it_saves_enough(monkeypatch: pytest.MonkeyPatch)
     for gain, is_shortened in [(0.1, True), (0.5, False), (0.0, True)]:
         monkeypatch.setattr(PreserveZone, "prune_gain", gain)
         assert (old_result(700) is not None) is is_shortened, gain
-
-
-def test_above_the_threshold_what_is_preserved_stays_as_it_is() -> None:
-    window = talk("u=600 c r=100 u u u", limit=1_000, trigger=Trigger.THRESHOLD, in_use=900)
-
-    plan = make_plan(PreserveZone(max_output_tokens=0, preserve_recent=0), window)
-    assert plan.cut == 2
-    assert plan.trims == ()
 
 
 def test_a_pinned_result_and_one_that_is_short_already_fire_nothing() -> None:
