@@ -69,7 +69,9 @@ def ask(store: SessionStore, server: Loopback, turns: int, *, each_call: bool = 
             client,
             "Be brief.",
             tools=[read],
-            context_providers=[CutbankHistoryProvider(store, limit=LIMIT)],
+            context_providers=[
+                CutbankHistoryProvider(store, policy="reserve-headroom", limit=LIMIT)
+            ],
             require_per_service_call_history_persistence=each_call,
         )
         session = agent.create_session(session_id="s")
@@ -193,7 +195,7 @@ def test_a_result_is_sent_shortened_where_the_view_shortens_it(opened: SessionSt
         log = history.log("s")
         (result,) = log.blocks(last=1, kinds=[BlockKind.TOOL_RESULT])
         log.hide(result.position, replacement="[cut]")
-        log.compact(limit=LIMIT)
+        log.compact("reserve-headroom", limit=LIMIT)
         return await history.get_messages("s")
 
     found = asyncio.run(run())
@@ -227,4 +229,4 @@ def test_the_example_goes_on_in_its_session(tmp_path: Path, server: Loopback) ->
     with cutbank.open(tmp_path / "log.db") as store:
         log = store.session("example", create=False)
         assert len(list(log.blocks(kinds=[BlockKind.USER]))) == 8
-        assert log.view().summary is not None
+        assert log.view().boundary is not None

@@ -81,7 +81,7 @@ def make_agent(**fields: Any) -> Agent:
 
 def ask(store: SessionStore, turns: int, *, agent: Agent | None = None, **app: Any) -> list[str]:
     """Ask an agent in the session `s`, and return its answers."""
-    plugins = [CutbankPlugin(limit=LIMIT)]
+    plugins = [CutbankPlugin(policy="reserve-headroom", limit=LIMIT)]
     made = App(**{"name": "app", "root_agent": agent or make_agent(), "plugins": plugins, **app})
 
     async def run() -> list[str]:
@@ -156,7 +156,10 @@ def test_a_refused_request_is_compacted_and_sent_again(
         return answer_with_a_call(request)
 
     server.script = hold_little
-    assert ask(opened, 6, plugins=[CutbankPlugin(limit=100_000)]) == ["It needs water."] * 6
+    assert (
+        ask(opened, 6, plugins=[CutbankPlugin(policy="reserve-headroom", limit=100_000)])
+        == ["It needs water."] * 6
+    )
 
     assert open_log(opened).view().summary is not None
 
@@ -263,7 +266,7 @@ def test_a_result_is_sent_shortened_where_the_view_shortens_it(
     log = add_turns(opened, *(make_adk_turn(number) for number in range(10, 40)), *turns)
     for result in list(log.blocks(last=8, kinds=[BlockKind.TOOL_RESULT]))[-2:]:
         log.hide(result.position, replacement=f"[cut {result.block.text[:1]}]")
-    log.compact(limit=LIMIT)
+    log.compact("reserve-headroom", limit=LIMIT)
     ask(opened, 1, agent=make_agent(name="helper"))
 
     sent = server.requests[0].body["contents"]
@@ -282,7 +285,7 @@ def test_a_late_result_whose_call_left_is_sent_as_a_text(
     late = change_result(0, result="done at last")[2]
     late.author, late.id = "user", "late"
     turns = [make_adk_turn(number) for number in range(40)]
-    add_turns(opened, *turns, [late]).compact(limit=LIMIT)
+    add_turns(opened, *turns, [late]).compact("reserve-headroom", limit=LIMIT)
     ask(opened, 1, agent=make_agent(name="helper"))
 
     sent = server.requests[0].body["contents"]
@@ -308,4 +311,4 @@ def test_the_example_goes_on_in_its_session(tmp_path: Path, server: Loopback) ->
     with cutbank.open(tmp_path / "log.db") as store:
         log = store.session("anna/example", namespace="adk/example", create=False)
         assert len(list(log.blocks(kinds=[BlockKind.USER]))) == 8
-        assert log.view().summary is not None
+        assert log.view().boundary is not None

@@ -73,7 +73,7 @@ def make_agent(store: SessionStore, server: Loopback, *tools: Any) -> Any:
         [read, *tools],
         system_prompt="Be brief.",
         checkpointer=CutbankSaver(store),
-        middleware=[CutbankMiddleware(store, limit=LIMIT)],
+        middleware=[CutbankMiddleware(store, policy="reserve-headroom", limit=LIMIT)],
     )
 
 
@@ -271,4 +271,4 @@ def test_the_example_goes_on_in_its_thread(tmp_path: Path, server: Loopback) -> 
     with cutbank.open(tmp_path / "log.db") as store:
         session = store.session("example", create=False)
         assert len(list(session.blocks(kinds=[BlockKind.USER]))) == 8
-        assert session.view().summary is not None
+        assert session.view().boundary is not None

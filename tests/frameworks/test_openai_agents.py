@@ -88,9 +88,10 @@ def test_an_agent_goes_on_while_its_history_is_compacted(tmp_path: Path, server:
         results = list(log.blocks(kinds=[BlockKind.TOOL_RESULT]))
         assert len(results) == 16
         assert len(sent[-1]) < len([one for one in log.blocks() if one.item])
-        assert "conversation-summary" in str(sent[-1][0])
+        assert log.view().boundary is not None
+        sizes = [len(str(items)) for items in sent]
         # In the middle of a turn as well: not only the first call of one was sent less than before.
-        assert any(len(sent[at]) < len(sent[at - 1]) for at in range(len(sent)) if at % 3)
+        assert any(sizes[at] < sizes[at - 1] for at in range(len(sizes)) if at % 3)
         reports = [call.report for call in audit(log).calls if call.report]
         assert [report.renderer for report in reports] == ["openai-agents/1"] * len(sent)
         assert all(report.usage for report in reports)
