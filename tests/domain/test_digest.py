@@ -49,6 +49,10 @@ def test_a_call_reads_or_modifies_the_files_that_it_names() -> None:
         (called("cat", filename="a.py"), ("a.py",)),
         (called("NotebookRead", notebook_path="a.ipynb"), ("a.ipynb",)),
         (called("read_many_files", paths=["a.py", "b.py"]), ("a.py", "b.py")),
+        (
+            called("read_files", files=[{"path": "a.py", "limit": 3}, {"path": "b.py"}]),
+            ("a.py", "b.py"),
+        ),
         (called("mcp__files__read_text_file", path="a.py"), ("a.py",)),
         (called("str_replace_editor", command="view", path="a.py"), ("a.py",)),
     ]
@@ -200,10 +204,3 @@ def test_a_memory_that_was_not_answered_or_found_nothing_is_told_as_such() -> No
 
     (read,) = build_digest(calls, Digest()).memory_reads
     assert (read.position, read.query, read.hits, read.paths) == (2, "nothing", 0, ())
-
-
-def test_a_digest_of_before_there_was_more_is_read_as_it_is() -> None:
-    old = Digest.model_validate({"read_files": ["a"], "modified_files": []})
-
-    assert (old.artifacts, old.commands, old.hidden) == ((), Ranges(), ())
-    assert Digest.model_validate_json(old.model_dump_json()) == old
