@@ -67,7 +67,7 @@ def make_agent(
 def make_history(store: SessionStore) -> Any:
     from cutbank.frameworks.pydantic_ai import CutbankHistory  # noqa: PLC0415 - not everywhere
 
-    return CutbankHistory(store, limit=LIMIT)
+    return CutbankHistory(store, policy="reserve-headroom", limit=LIMIT)
 
 
 def dump(messages: Any) -> Any:
@@ -301,4 +301,4 @@ def test_the_example_goes_on_in_its_conversation(tmp_path: Path, server: Loopbac
 
     with cutbank.open(tmp_path / "log.db") as store:
         assert len(list_texts(store, BlockKind.USER, "example")) == 8
-        assert store.session("example", create=False).view().summary is not None
+        assert store.session("example", create=False).view().boundary is not None

@@ -65,7 +65,9 @@ def make_agent(store: SessionStore, server: Loopback) -> Agent:
         system_prompt="Be brief.",
         tools=[read],
         session_manager=RepositorySessionManager("t", repository),
-        conversation_manager=CutbankConversationManager(repository, "t", limit=LIMIT),
+        conversation_manager=CutbankConversationManager(
+            repository, "t", policy="reserve-headroom", limit=LIMIT
+        ),
         callback_handler=None,
     )
 
@@ -177,4 +179,4 @@ def test_the_example_goes_on_in_its_session(tmp_path: Path, server: Loopback) ->
     with cutbank.open(tmp_path / "log.db") as store:
         session = store.session("example", create=False)
         assert len(list(session.blocks(kinds=[BlockKind.USER]))) == 8
-        assert session.view().summary is not None
+        assert session.view().boundary is not None
