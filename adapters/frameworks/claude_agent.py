@@ -19,7 +19,7 @@ from pathlib import Path
 from threading import Lock
 from time import time
 from typing import Any, cast
-from uuid import uuid4
+from uuid import UUID, uuid4, uuid5
 
 from claude_agent_sdk import (
     SessionKey,
@@ -33,11 +33,16 @@ from claude_agent_sdk import (
 import cutbank
 from cutbank import (
     Block,
+    HistoryView,
     Item,
     NotFoundError,
     Parent,
+    Policy,
     SessionStore,
     StoredSession,
+    ToolResult,
+    ViewItem,
+    list_items,
     read_message,
     run_async,
 )
@@ -55,12 +60,21 @@ class CutbankSessionStore:
 
     `store` is an open store, or the address of a database that this one opens and closes. Projects
     are namespaces, `claude/PROJECT`; what a sub-agent wrote is a session of its own, with the
-    other as its parent.
+    other as its parent. With a `limit`, an agent resumes from the view, compacted before if the
+    policy asks for it; without one, from all entries. `policy` and `limit` are those of
+    `session.loop()`.
     """
 
-    def __init__(self, store: SessionStore | str | Path = "sessions.db") -> None:
+    def __init__(
+        self,
+        store: SessionStore | str | Path = "sessions.db",
+        *,
+        policy: str | Policy | None = None,
+        limit: int | None = None,
+    ) -> None:
         self._owned = None if isinstance(store, SessionStore) else cutbank.open(store)
         self.store = store if isinstance(store, SessionStore) else cast(SessionStore, self._owned)
+        self._policy, self._limit = policy, limit
         self._clock, self._newest = Lock(), 0
 
     def log(self, key: SessionKey) -> StoredSession:
@@ -73,7 +87,7 @@ class CutbankSessionStore:
             await run_async(self._append, key, entries)
 
     async def load(self, key: SessionKey) -> list[SessionStoreEntry] | None:
-        """Return all entries in order; None if there are none."""
+        """Return all entries in order, with a limit those of the view; None if there are none."""
         return await run_async(self._load, key)
 
     async def list_sessions(self, project_key: str) -> list[SessionStoreListEntry]:
@@ -138,6 +152,10 @@ class CutbankSessionStore:
             session = self.log(key)
         except NotFoundError:
             return None
+        if self._limit is not None and not key.get("subpath"):
+            view = session.loop(self._policy, limit=self._limit).prepare()
+            if view.boundary is not None:
+                return _write_entries(view, key["session_id"])
         entries = [cast(SessionStoreEntry, block.item) for block in session.blocks() if block.item]
         return entries or None
 
@@ -183,3 +201,38 @@ def _read_entry(entry: SessionStoreEntry) -> Item:
         # One answer of the model is several entries, which leave a view together.
         blocks = [block.model_copy(update={"message_id": answer}) for block in blocks]
     return Item(value, blocks, PROVIDER_NAME)
+
+
+def _write_entries(view: HistoryView, session_id: str) -> list[SessionStoreEntry]:
+    """Write a view as a transcript: the summary first, and each entry after one that is there."""
+    entries: list[dict[str, Any]] = []
+    known: set[str] = set()
+    for number, item in enumerate(list_items(view, PROVIDER_NAME)):
+        if isinstance(item.json, dict):
+            entry: dict[str, Any] = dict(item.json)
+        else:
+            entry = _make_entry(item, session_id)
+            entry["uuid"] = str(uuid5(UUID(int=0), f"{session_id}:{view.coordinate}:{number}"))
+        if entry.get("parentUuid") not in known:
+            entry["parentUuid"] = entries[-1]["uuid"] if entries else None
+        known.add(entry["uuid"])
+        entries.append(entry)
+    times = [entry["timestamp"] for entry in entries if "timestamp" in entry]
+    for entry in entries:
+        entry.setdefault("timestamp", times[0] if times else "1970-01-01T00:00:00.000Z")
+    return cast(list[SessionStoreEntry], entries)
+
+
+def _make_entry(item: ViewItem, session_id: str) -> dict[str, Any]:
+    """Make an entry of what came without one: the summary, or a result that is shown shortened."""
+    block = item.entries[0].block if item.entries else None
+    role = "assistant" if item.role == "assistant" else "user"
+    content: Any = [{"type": "text", "text": item.text}]
+    if isinstance(block, ToolResult):
+        content = [{"type": "tool_result", "tool_use_id": block.tool_call_id, "content": item.text}]
+    return {
+        "type": role,
+        "isSidechain": False,
+        "sessionId": session_id,
+        "message": {"role": role, "content": content},
+    }

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
 from typing import Any
+from uuid import UUID, uuid5
 
 import pytest
 from databases import each_database
@@ -74,6 +75,72 @@ def test_a_batch_that_is_sent_again_is_stored_once(opened: SessionStore) -> None
         assert after["mtime"] > before["mtime"]
 
     asyncio.run(run())
+
+
+def test_with_a_limit_an_agent_resumes_from_the_view(tmp_path: Path) -> None:
+    query = (
+        "import asyncio, sys; from claude_agent_sdk import *;"
+        "from cutbank.frameworks.claude_agent import CutbankSessionStore\n"
+        "async def main():\n"
+        "    store = CutbankSessionStore('log.db', policy='reserve-headroom', limit=8_000)\n"
+        "    options = ClaudeAgentOptions(session_store=store, resume=sys.argv[1], max_turns=20)\n"
+        "    async for message in query(prompt='And now?', options=options):\n"
+        "        print(getattr(message, 'result', ''), end='')\n"
+        "asyncio.run(main())"
+    )
+    id = "11111111-2222-4333-8444-555555555555"
+    project = import_module("claude_agent_sdk").project_key_for_directory(str(tmp_path))
+    key = {"project_key": project, "session_id": id}
+    turns = [make_claude_turn(number)[1:] for number in range(40)]
+    parent = None
+    for entry in (one for turn in turns for one in turn):
+        entry |= {"parentUuid": parent, "sessionId": id, "cwd": str(tmp_path)}
+        entry |= {"timestamp": "2026-01-01T00:00:00.000Z", "isSidechain": False}
+        parent = entry["uuid"] = str(uuid5(UUID(int=0), entry["uuid"]))
+    with cutbank.open(tmp_path / "log.db") as store:
+        for turn in turns:
+            asyncio.run(open_transcripts(store).append(key, turn))
+    with loopback(lambda _: Says("Water it.")) as server:
+        said = run_program("-c", query, id, server=server, cwd=tmp_path)
+
+    assert said == "Water it."
+    sent = server.requests[-1].body["messages"]
+    assert "conversation-summary" in str(sent[0])
+    assert "Question 39?" in str(sent)
+    assert "Question 3?" not in str(sent[1:])
+    assert "And now?" in str(sent[-2:])
+    assert len(sent) < 60
+    with cutbank.open(tmp_path / "log.db") as store:
+        whole = asyncio.run(open_transcripts(store).load(key))
+        spoken = open_transcripts(store).log(key).blocks(kinds=["user"])
+        assert whole[:200] == [entry for turn in turns for entry in turn]
+        assert [one.block.text for one in spoken][-2:] == ["Question 39?", "And now?"]
+
+
+@each_database
+def test_a_shortened_result_is_resumed_as_one(opened: SessionStore) -> None:
+    transcripts = import_module("cutbank.frameworks.claude_agent").CutbankSessionStore(
+        opened, policy="reserve-headroom", limit=8_000
+    )
+    texts = [{"type": "text", "text": "word " * 50}] * 2
+    for number in range(40):
+        turn = make_claude_turn(number)
+        if number == 39:
+            turn[4]["message"]["content"][0]["content"] = texts
+        asyncio.run(transcripts.append(MAIN, turn))
+    log = transcripts.log(MAIN)
+    (result,) = log.blocks(last=1, kinds=["tool_result"])
+    log.hide(result.position, replacement="[cut]")
+
+    entries = asyncio.run(transcripts.load(MAIN))
+
+    assert "conversation-summary" in str(entries[0])
+    assert entries[-2]["message"]["content"] == [
+        {"type": "tool_result", "tool_use_id": "call-39", "content": "[cut]"}
+    ]
+    parents = [entry["parentUuid"] for entry in entries]
+    assert parents == [None, *(entry["uuid"] for entry in entries[:-1])]
+    assert asyncio.run(transcripts.load({**MAIN, "session_id": "none"})) is None
 
 
 @each_database
