@@ -5,7 +5,8 @@ usage: .venv/bin/python scripts/measure_summaries.py SESSIONS [--budget TOKENS .
 
 Each session is cut where a prompt of 32,000 tokens would overflow (docs/fidelity.md), or with
 `--recorded` where the recorded agent cut it; then each summary has as many tokens as the recorded
-one, which is measured beside it. `--model` lets a model write the summaries as well, through `llm`.
+one, which is measured beside it. `--model` lets a model write the summaries as well, through `llm`;
+`replaced` counts those that rules wrote instead, as the model's drafts failed.
 `--learn` prints the tables of domain/summaries/needs.py, and how well weights that were learned
 without a project rank the facts of that project.
 """
@@ -111,15 +112,17 @@ def read_sessions(folder: str, *, as_recorded: bool = False) -> Iterator[Measure
             )
 
 
-def score(session: MeasuredSession, summarizer: Summarizer, budget: int | None) -> Scores:
-    """Return the scores of one summary after the other, each made on the one before.
+def score(
+    session: MeasuredSession, summarizer: Summarizer, budget: int | None
+) -> tuple[Scores, int]:
+    """Return the scores of one summary after the other, and how many another summarizer wrote.
 
-    A draft that fails is asked for again, or replaced, as in a compaction. Without a budget, each
-    has as many tokens as the recorded one.
+    Each is made on the one before. A draft that fails is asked for again, or replaced, as in a
+    compaction. Without a budget, each has as many tokens as the recorded one.
     """
     chain, draft, digest, after = SummaryChain((summarizer,)), Draft(""), Digest(), 0
     users = [item.block.text for item in session.items if item.kind is BlockKind.USER]
-    segments: list[ViewSegment] = []
+    segments, replaced = list[ViewSegment](), 0
     for boundary, view in zip(session.measure.boundaries, session.views, strict=True):
         hidden = session.list_hidden(boundary, after)
         removed = tuple(item for item in hidden if item.position not in view.kept)
@@ -135,10 +138,11 @@ def score(session: MeasuredSession, summarizer: Summarizer, budget: int | None) 
             originals=session.list_at,
         )
         judge = partial(check_draft, material=material, user_texts=users)
-        draft = chain.write(material, judge, Cancellation()).draft
+        written = chain.write(material, judge, Cancellation())
+        draft, replaced = written.draft, replaced + (written.summarizer != summarizer.name)
         after = boundary.first_kept - 1
         segments.append(replace(view, summary=draft.text))
-    return session.measure.score(segments)
+    return session.measure.score(segments), replaced
 
 
 def observe(session: MeasuredSession) -> tuple[list[Row], list[Row]]:
@@ -260,19 +264,23 @@ def main() -> None:
     if asked.model:
         summarizers.append(LlmSummarizer(asked.model, asked.base_url))
     names = "  ".join(f"{name:<8}" for name in _COLUMNS)
-    print(f"summaries   budget    sessions  boundaries  stakes   {names}")
+    print(f"summaries   budget    sessions  boundaries  replaced  stakes   {names}")
     if asked.recorded:
         print_scores("recorded", None, [one.measure.score(one.views) for one in sessions])
     for summarizer, budget in product(summarizers, [None] if asked.recorded else asked.budget):
-        scores = [score(session, summarizer, budget) for session in sessions]
-        print_scores(summarizer.name, budget, scores)
+        measured = [score(session, summarizer, budget) for session in sessions]
+        scores, replaced = [one for one, _ in measured], sum(count for _, count in measured)
+        print_scores(summarizer.name, budget, scores, replaced)
 
 
-def print_scores(name: str, budget: int | None, scores: Sequence[Scores]) -> None:
+def print_scores(
+    name: str, budget: int | None, scores: Sequence[Scores], replaced: int = 0
+) -> None:
     total = sum(scores, Scores())
     tokens = "recorded" if budget is None else f"{budget:,}"
     print(
-        f"{name:<11} {tokens:<9} {len(scores):<9} {total.boundaries:<11} {total.stakes:<8}",
+        f"{name:<11} {tokens:<9} {len(scores):<9} {total.boundaries:<11} {replaced:<9}",
+        f"{total.stakes:<8}",
         *(
             f"{'-' if (part := read(total)) is None else f'{part:.3f}':<9}"
             for read in _COLUMNS.values()

@@ -104,8 +104,8 @@ class SourceHit:
     """A line of a kept source that holds the text."""
 
     namespace: str
-    session: str
-    """The first session of the file."""
+    session: str | None
+    """The first session of the file; None if there is no session in it."""
     file: str
     """The path that was imported; in a folder, of the file in it."""
     line: int
@@ -176,8 +176,6 @@ def _search_rows(
     recorder: LogReader, rows: Iterable[ImportRow], needles: set[bytes]
 ) -> Iterator[SourceHit]:
     for row in rows:
-        if row.session is None:
-            continue
         for file, pieces in _open_files(recorder, row):
             for number, line, span in find_lines(pieces, needles):
                 snippet = _make_snippet(line, span)

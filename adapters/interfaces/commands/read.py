@@ -224,13 +224,15 @@ def _search_sources(call: Invocation, text: str, session: str | None, limit: int
     document = {"query": text, "found": hits}
     if not found:
         return Answer(document, f"No imported file contains {text!r}.", is_good=False)
-    whole = f"`cutbank recall {found[0].session} --line {found[0].line}`"
-    last = f"{format_count(len(found), 'line')}; {whole} gives all of one."
+    last = format_count(len(found), "line")
+    if one := next((one for one in found if one.session), None):
+        last += f"; `cutbank recall {one.session} --line {one.line}` gives all of one."
     return Answer(document, *(partial(_print_source_hit, one) for one in found), last)
 
 
 def _print_source_hit(found: SourceHit) -> None:
-    print_text(f"{found.session} line {found.line} of {found.file}", bold=True)
+    session = f"{found.session} " if found.session else ""
+    print_text(f"{session}line {found.line} of {found.file}", bold=True)
     print_text(f"    {found.snippet.mark_matches()}")
 
 

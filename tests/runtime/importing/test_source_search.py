@@ -40,6 +40,17 @@ def test_a_text_is_found_in_either_case_and_as_json_writes_it(
     assert json.loads(line.text) == json.loads(path.read_bytes().splitlines()[1])
 
 
+def test_a_file_without_a_session_is_searched_too(store: SessionStore, folder: Path) -> None:
+    titled = folder / "titled.jsonl"
+    titled.write_text('{"type":"summary","summary":"a zebra","leafUuid":"x"}\n', encoding="utf-8")
+    import_file(store, titled)
+
+    (hit,) = search_sources(store, "zebra")
+
+    assert store.sessions() == []
+    assert (hit.session, hit.file, hit.line) == (None, str(titled.resolve()), 1)
+
+
 def test_a_search_keeps_to_a_session_a_namespace_and_a_number(
     store: SessionStore, path: Path, folder: Path
 ) -> None:
