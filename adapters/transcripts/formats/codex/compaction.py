@@ -45,8 +45,8 @@ def make_context_item(
     else:
         skipped = _IGNORED_FIELDS | _ANSWER_FIELDS if item.get("call_id") else _IGNORED_FIELDS
         said = sorted((name, item[name]) for name in item.keys() - skipped)
-    hashes = hash(line.to_json(said)), hash(line.to_json(item.get("output")))
-    return ContextItem(*hashes, source_id, _find_role(read, item))
+    answer = hash(line.to_json(item["output"])) if "output" in item else 0
+    return ContextItem(hash(line.to_json(said)), answer, source_id, _find_role(read, item))
 
 
 def _find_role(read: list[AnyBlock], item: JsonDict) -> str:

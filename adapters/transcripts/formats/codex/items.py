@@ -81,10 +81,6 @@ def _read_response_item(item: JsonDict, line: SourceLine) -> list[AnyBlock]:
     blocks: list[AnyBlock] = []
     for part in read_response_parts(item, line, line.number):
         match part:
-            case UnknownPart(type=kind):
-                raise UnknownItemError(f"response_item/{item['type']}/{kind}")
-            case MalformedPart(reason=reason):
-                raise MalformedError(reason)
             case Block(kind=BlockKind.USER | BlockKind.DEVELOPER, text=text):
                 if text:
                     blocks.append(Block(kind=_classify_text(item["role"], text), text=text))
@@ -93,6 +89,10 @@ def _read_response_item(item: JsonDict, line: SourceLine) -> list[AnyBlock]:
                     blocks.append(part)
             case Block() | ToolCall() | ToolResult():
                 blocks.append(part)
+            case UnknownPart(type=kind):
+                raise UnknownItemError(f"response_item/{item['type']}/{kind}")
+            case MalformedPart(reason=reason):
+                raise MalformedError(reason)
     if len(blocks) > 1 and item.get("role") != "assistant":
         # One message of several parts is never split.
         shared = {"message_id": f"line:{line.number}"}
