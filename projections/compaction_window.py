@@ -6,11 +6,11 @@ from datetime import datetime
 from functools import partial
 from itertools import chain, islice
 from operator import attrgetter
+from typing import Any
 
 from ..domain.blocks import ASSISTANT_KINDS
-from ..domain.compaction_events import Trigger
+from ..domain.compaction_terms import CompactionTerms
 from ..domain.item import WindowItem, get_place, order_for_view
-from ..domain.models import ModelFacts
 from ..domain.ranges import Ranges
 from ..domain.window import LazySequence, Window
 from .history_view import HistoryFold, HistoryView
@@ -20,24 +20,21 @@ from .view_content import RecordedEvent, ViewEntry
 def make_window(
     history: HistoryFold,
     view: HistoryView,
-    limit: int,
-    trigger: Trigger,
+    terms: CompactionTerms,
     recalled_entries: Iterable[ViewEntry] = (),
     *,
-    prices: ModelFacts | None = None,
-    expected_calls: int = 0,
     now: datetime | None = None,
 ) -> Window:
     """Return the window: the view's items, pins, hidden and retracted blocks, tokens in use.
 
     `recalled` are blocks that earlier boundaries removed and that were pinned since.
     """
-    use, call, boundary = history.measure_usage(), history.last_call, history.boundary
+    use, call = history.measure_usage(), history.last_call
     asked = view.request_settings.get("model")
-    since_s = None
-    if boundary is not None and now is not None:
-        since_s = max(0.0, (now - boundary.timestamp).total_seconds())
-    return Window(
+    return frame_window(
+        history,
+        terms,
+        now,
         items=LazySequence(
             partial(
                 make_items,
@@ -50,24 +47,40 @@ def make_window(
             )
         ),
         after=view.coordinate.position,
-        limit=limit,
-        trigger=trigger,
         usage=use.reported_tokens,
         usage_at=use.last_seen_position,
         in_use=use.used_tokens,
         calibration=use.calibration,
+        cached=_count_cached_tokens(history),
+        called_model=(call and call.model) or (asked if isinstance(asked, str) else None),
+        system_prompt=view.system_prompt or "",
+        last_call=call,
+    )
+
+
+def frame_window(
+    history: HistoryFold, terms: CompactionTerms, now: datetime | None, **measured: Any
+) -> Window:
+    """Return the window of a fold; `measured` are its items and what is known of their sizes.
+
+    Without `now`, it does not say how long ago the boundary was made.
+    """
+    boundary = history.boundary
+    since_s = None
+    if boundary is not None and now is not None:
+        since_s = max(0.0, (now - boundary.timestamp).total_seconds())
+    return Window(
+        limit=terms.limit,
+        trigger=terms.trigger,
         boundary=boundary,
         summary=history.summary,
         pinned=history.pinned,
         hides=dict(history.hides),
         retracted=history.retracted,
-        cached=_count_cached_tokens(history),
-        called_model=(call and call.model) or (asked if isinstance(asked, str) else None),
-        prices=prices,
-        expected_calls=expected_calls,
-        system_prompt=view.system_prompt or "",
+        prices=terms.prices,
+        expected_calls=terms.expected_calls,
         since_boundary_s=since_s,
-        last_call=call,
+        **measured,
     )
 
 

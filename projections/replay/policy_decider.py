@@ -18,10 +18,9 @@ from ...domain.errors import (
 from ...domain.event import Event
 from ...domain.policies.policy import is_due, quiet_below
 from ...domain.ranges import Ranges
-from ...domain.summaries.summarizer import (
-    Draft,
-)
+from ...domain.summaries.summarizer import Draft
 from ...domain.window import LazySequence, Window
+from ..compaction_window import frame_window
 from ..planned_compaction import (
     PlannedCompaction,
     check_gain,
@@ -89,7 +88,7 @@ class PolicyDecider:
         try:
             with self._naming_policy(call):
                 found = plan_compaction(
-                    self._make_window(fold, trigger),
+                    self._make_window(fold, terms),
                     terms,
                     fold.iter_originals,
                     self._lineage.state.decided,
@@ -136,7 +135,8 @@ class PolicyDecider:
             with self._naming_policy(call):
                 if self._quiet_below is not None and fold.tokens <= self._quiet_below:
                     return False
-                return is_due(self.terms.policy, self._make_window(fold, Trigger.THRESHOLD))
+                terms = replace(self.terms, trigger=Trigger.THRESHOLD)
+                return is_due(self.terms.policy, self._make_window(fold, terms))
         except NothingToCompactError:
             return True  # it is due; the compaction itself reports that nothing can leave
 
@@ -170,28 +170,16 @@ class PolicyDecider:
         news = self.recording.log[futile:position]
         return sum(one.tokens for one in news) < REGROWTH_SHARE * self.terms.limit
 
-    def _make_window(self, fold: ReplayFold, trigger: Trigger) -> Window:
-        history, terms = fold.history, self.terms
-        boundary = history.boundary
-        since = None
-        if boundary is not None and self._time.is_told:
-            since = max(0.0, (self._now - boundary.timestamp).total_seconds())
-        return Window(
+    def _make_window(self, fold: ReplayFold, terms: CompactionTerms) -> Window:
+        return frame_window(
+            fold.history,
+            terms,
+            self._now if self._time.is_told else None,
             items=LazySequence(fold.list_items),
-            after=history.position,
-            limit=terms.limit,
-            trigger=trigger,
+            after=fold.history.position,
             in_use=fold.tokens,
-            boundary=boundary,
-            summary=history.summary,
-            pinned=history.pinned,
-            hides=dict(history.hides),
-            retracted=history.retracted,
             cached=fold.unchanged,
-            prices=terms.prices,
-            expected_calls=terms.expected_calls,
-            system_prompt=get_system_prompt(history.system) or "",
-            since_boundary_s=since,
+            system_prompt=get_system_prompt(fold.history.system) or "",
             memo=fold.worked_out,
         )
 

@@ -11,7 +11,9 @@ from neutral_blocks import Neutral, block_of, digest_of, images_of, turn_of
 from cutbank import Ranges, ToolCall, ToolResult, Trigger, Usage, Window, WindowItem
 from cutbank.domain.blocks import AnyBlock
 from cutbank.domain.compaction_events import Digest
+from cutbank.domain.compaction_terms import CompactionTerms
 from cutbank.domain.event import Event
+from cutbank.domain.policies.reserve_headroom import ReserveHeadroom
 from cutbank.domain.session_events import BlockAppended, ModelCalled, ToolCalled, ToolReturned
 from cutbank.domain.token_estimate import estimate_block
 from cutbank.projections.compaction_window import make_window
@@ -144,4 +146,4 @@ def _serve(
     history.apply_all(log)
     coordinate = Coordinate(history.position, "main", 0)
     view = history.make_view("vector", "default", coordinate, None)
-    return make_window(history, view, limit, trigger)
+    return make_window(history, view, CompactionTerms(ReserveHeadroom(), limit, trigger))

@@ -34,11 +34,8 @@ class SessionSnapshot:
             window = make_window(
                 self.history,
                 self.view,
-                request.limit,
-                request.trigger,
+                request,
                 self._read_pinned(),
-                prices=request.prices,
-                expected_calls=request.expected_calls,
                 now=store.clock() if self.boundary else None,
             )
         if request.cache_is_cold:
@@ -147,7 +144,7 @@ def read_prepared_view(
     """Return the view that the session's prepared boundary would begin."""
     with reader.advancing:
         history, view = reader.read_prepared(snapshot.decided.prepared, snapshot.view.coordinate)
-        window = make_window(history, view, request.limit, request.trigger)
+        window = make_window(history, view, request)
     if request.usage is not None:
         window = apply_reported_usage(window, round(window.tokens * snapshot.share))
     return PreparedView(request, snapshot, history, window)

@@ -185,7 +185,7 @@ class Looking(PolicyDecider):
     def decide(self, fold: ReplayFold, call: RecordedCall) -> list[ReplayDecision]:
         check_items(fold)
         # Results kept from earlier windows change nothing, and neither do calls that were left out.
-        window = self._make_window(fold, Trigger.THRESHOLD)
+        window = self._make_window(fold, replace(self.terms, trigger=Trigger.THRESHOLD))
         due = would(self.terms.policy, replace(window, memo={}))
         assert would(self.terms.policy, window) == due
         assert self._is_due(fold, call) == due
