@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from .adapters.runtime.kept_sources import SourceHit as SourceHit
     from .adapters.runtime.kept_sources import search_sources as search_sources
     from .adapters.runtime.maintenance import run_maintenance as run_maintenance
+    from .adapters.runtime.sessions.appending import AppendResult as AppendResult
     from .adapters.runtime.sessions.block_lookup import RecalledBlock as RecalledBlock
     from .adapters.runtime.sessions.context_meter import ContextMeasurement as ContextMeasurement
     from .adapters.runtime.sessions.context_meter import find_context_limit as find_context_limit
@@ -54,7 +55,6 @@ if TYPE_CHECKING:
     from .adapters.runtime.sessions.session_records import SessionRecords as SessionRecords
     from .adapters.runtime.sessions.session_store import SessionStore as SessionStore
     from .adapters.runtime.sessions.session_store import open as open
-    from .adapters.runtime.sessions.stored_session import AppendResult as AppendResult
     from .adapters.runtime.sessions.stored_session import StoredSession as StoredSession
     from .adapters.runtime.sessions.stored_session import end_turn as end_turn
     from .adapters.runtime.sessions.stored_session import schedule_wake as schedule_wake
@@ -165,14 +165,13 @@ _NAMES = {
     "adapters.runtime.sessions.context_meter": (
         "ContextMeasurement find_context_limit measure_context"
     ),
+    "adapters.runtime.sessions.appending": "AppendResult",
     "adapters.runtime.sessions.block_lookup": "RecalledBlock",
     "adapters.runtime.sessions.responses": "read_message",
     "adapters.runtime.sessions.session_log": "SessionInfo",
     "adapters.runtime.sessions.session_records": "Record SessionRecords",
     "adapters.runtime.sessions.session_store": "SessionStore open",
-    "adapters.runtime.sessions.stored_session": (
-        "AppendResult StoredSession end_turn schedule_wake"
-    ),
+    "adapters.runtime.sessions.stored_session": "StoredSession end_turn schedule_wake",
     "adapters.runtime.kept_sources": "SourceHit search_sources",
     "adapters.runtime.worker_threads": "run_async",
     "adapters.settings.load_settings": "load_settings",

@@ -4,8 +4,9 @@ import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import islice
 from types import MappingProxyType
-from typing import cast
+from typing import TypeGuard, cast
 
 from pydantic import JsonValue
 
@@ -350,45 +351,46 @@ def parse_kinds(kinds: Iterable[BlockKind | str]) -> frozenset[BlockKind]:
         raise InvalidSettingError(f"{error}; kinds are {', '.join(BlockKind)}") from None
 
 
-def iter_blocks(
+def select_blocks(
     reader: ViewReader,
-    after: int,
-    before: int,
+    head: int,
     *,
-    kinds: Collection[BlockKind] | None = None,
-    retracted: bool = False,
+    after: int,
+    before: int | None,
+    last: int | None,
+    kinds: Collection[BlockKind | str] | None,
+    retracted: bool,
+    newest_first: bool,
 ) -> Iterator[RecalledBlock]:
-    """Yield the blocks between two positions in order, reading page by page."""
+    """Yield blocks of a session that ends at `head`, reading no more than is taken.
+
+    See `StoredSession.blocks`.
+    """
     store, chain = reader.store, reader.chain
-    head = store.read_head(chain)[0]
-    wanted = Ranges.span(after + 1, min(before - 1, head))
-    if not retracted:
-        wanted -= reader.read_retracted(head)
-    for block in read_recalled(store, chain, wanted):
-        if kinds is None or block.block.kind in kinds:
-            yield block
+    wanted = None if kinds is None else parse_kinds(kinds)
+    end = head if before is None else min(before - 1, head)
 
+    def is_wanted(block: RecalledBlock | None) -> TypeGuard[RecalledBlock]:
+        return block is not None and (wanted is None or block.block.kind in wanted)
 
-def iter_newest_blocks(
-    reader: ViewReader,
-    after: int,
-    before: int,
-    *,
-    kinds: Collection[BlockKind] | None = None,
-    retracted: bool = False,
-    page_size: int = _FIRST_PAGE_EVENTS,
-) -> Iterator[RecalledBlock]:
-    """Yield the blocks between two positions, newest first, reading no more than is taken."""
-    head = reader.store.read_head(reader.chain)[0]
-    read = partial(reader.store.read, reader.chain)
-    back = _read_back(reader.store, reader.chain, head, after, page_size, skip=not retracted)
-    for recorded, gone in back:
-        if recorded.position >= before or (recorded.position in gone and not retracted):
-            continue
-        if (block := make_recalled(recorded, read)) and (
-            kinds is None or block.block.kind in kinds
-        ):
-            yield block
+    def iter_forward() -> Iterator[RecalledBlock]:
+        gone = Ranges() if retracted else reader.read_retracted(head)
+        blocks = read_recalled(store, chain, Ranges.span(after + 1, end) - gone)
+        yield from filter(is_wanted, blocks)
+
+    def iter_back() -> Iterator[RecalledBlock]:
+        size = min(last or 1, RECALL_PAGE_EVENTS) + 1
+        read = partial(store.read, chain)
+        for recorded, gone in _read_back(store, chain, head, after, size, skip=not retracted):
+            is_there = retracted or recorded.position not in gone
+            if recorded.position <= end and is_there:
+                block = make_recalled(recorded, read)
+                yield from (block,) if is_wanted(block) else ()
+
+    if last is None and not newest_first:
+        return iter_forward()
+    newest = iter_back() if last is None else islice(iter_back(), last)
+    return newest if newest_first else iter(list(newest)[::-1])
 
 
 def find_newest_block(

@@ -3,63 +3,38 @@
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import partial
-from itertools import compress, islice
-from typing import TYPE_CHECKING, Any, NamedTuple, Unpack, cast
-from uuid import uuid5
+from typing import TYPE_CHECKING, Unpack, cast
 
 from pydantic import JsonValue
 
 from ....domain.blocks import AnyBlock, BlockKind
 from ....domain.compaction import MAIN_LINEAGE
-from ....domain.errors import InvalidPositionError, InvalidSettingError
 from ....domain.native_item import Item
 from ....domain.policies.policy import Policy
 from ....domain.ranges import Ranges
 from ....domain.session import Session
 from ....domain.session_events import Parent
 from ....projections.history_view import HistoryView
-from ...storage.event_log.log_tables import AppendKey
 from ...storage.event_log.storage_errors import translate_storage_errors
+from .appending import AppendResult, append_blocks, append_response
 from .block_lookup import (
-    RECALL_PAGE_EVENTS,
     CallEnd,
     RecalledBlock,
     SessionBlocks,
-    are_same_blocks,
     collect_positions,
     find_newest_block,
     get_call_id,
-    iter_blocks,
-    iter_newest_blocks,
     make_recalled,
-    parse_kinds,
-    read_recalled,
     recall_blocks,
+    select_blocks,
 )
-from .session_log import (
-    CallReport,
-    SessionInfo,
-    SessionLog,
-    check_time_zone,
-    make_call_fields,
-    make_used_key_error,
-)
+from .session_log import CallReport, SessionInfo, SessionLog, check_time_zone
 from .session_records import SessionRecords
-from .truncation import notify_truncated, preview_results
 
 if TYPE_CHECKING:
     from ..agent_loop import AgentLoop
     from ..compaction.options import CompactionOptions, LoopOptions
     from ..compaction.outcome import CompactionOutcome
-
-
-class AppendResult(NamedTuple):
-    """Where an append stands: the positions of its first and last block."""
-
-    first: int
-    last: int
-    is_repeated: bool = False
-    """The key was used before: nothing was stored, and this is what was stored then."""
 
 
 class StoredSession:
@@ -93,46 +68,7 @@ class StoredSession:
         views show both ends, and the log keeps it whole. Raises OrphanToolResultError,
         DuplicateToolCallError or SessionClosedError, and then nothing is stored.
         """
-        if not blocks:
-            raise InvalidPositionError("nothing to append: give at least one block")
-        if keys is not None and (key is not None or not len(set(keys)) == len(keys) == len(blocks)):
-            raise InvalidSettingError(
-                f"keys: {len(keys)} for {len(blocks)} blocks; give each block a key of its own, and"
-                " the append no `key`"
-            )
-
-        shown = [
-            preview_results(one.blocks if isinstance(one, Item) else (one,), self.log)
-            for one in blocks
-        ]
-        shortened: list[int] = []
-        new_keys: list[AppendKey] = []
-
-        def decide(session: Session) -> AppendResult:
-            shortened.clear()
-            new_keys.clear()
-            positions: list[int] = []
-            for index, (given, ends) in enumerate(zip(blocks, shown, strict=True)):
-                if keys and (known := self.log.events.select_key(session.id, keys[index])):
-                    self._check_same(known, [given])
-                    positions += known.first, known.last
-                    continue
-                if isinstance(given, Item):
-                    stored = session.append_item(given, ends)
-                else:
-                    stored = [session.append(given, ends[0])]
-                positions += stored
-                shortened.extend(compress(stored, ends))
-                if keys:
-                    new_keys.append(AppendKey(session.id, keys[index], stored[0], stored[-1]))
-            is_repeated = keys is not None and not new_keys
-            return AppendResult(min(positions), max(positions), is_repeated)
-
-        with translate_storage_errors(self.log.context.name):
-            done = self._store(decide, blocks, key, expect, new_keys)
-            if shortened and not done.is_repeated:
-                notify_truncated(self.log, Ranges.of(shortened))
-        return done
+        return append_blocks(self.log, blocks, key=key, keys=keys, expect=expect)
 
     def append_response(
         self,
@@ -154,52 +90,16 @@ class StoredSession:
         `append`. Returns where the blocks are; of an empty response, where the call is. Raises
         InvalidResponseError, and what `append` raises.
         """
-        from .responses import read_response  # noqa: PLC0415 - start-up time
-
-        # The same response again has the same ids, also where they are made here.
-        read = read_response(response, None if key is None else uuid5(self.log.id, key).hex)
-        call: dict[str, Any] = {
-            "call_id": read.id,
-            "model": read.model,
-            "usage": read.usage,
-            "cost_usd": cost_usd,
-            "latency_s": latency_s,
-            "stop_reason": read.stop_reason,
-            **make_call_fields(view or self.view(), renderer or read.renderer),
-        }
-        if view is None:  # what was sent is not known
-            call |= {"renderer": None, "fingerprint": None}
-
-        def decide(session: Session) -> AppendResult:
-            positions = [session.append(block) for block in read.blocks]
-            session.record_call(call)
-            positions = positions or [session.version]
-            return AppendResult(positions[0], positions[-1])
-
-        with translate_storage_errors(self.log.context.name):
-            return self._store(decide, read.blocks, key, expect)
-
-    def _store(
-        self,
-        decide: Callable[[Session], AppendResult],
-        blocks: Sequence[AnyBlock | Item],
-        key: str | None,
-        expect: int | None,
-        keys: Sequence[AppendKey] = (),
-    ) -> AppendResult:
-        done = self.log.decide(decide, key=key, expect=expect, keys=keys)
-        if isinstance(done, AppendKey):
-            self._check_same(done, blocks)
-            return AppendResult(done.first, done.last, is_repeated=True)
-        return done
-
-    def _check_same(self, done: AppendKey, blocks: Sequence[AnyBlock | Item]) -> None:
-        """Raise ConflictError if an append's key was used for other blocks than these."""
-        stored = read_recalled(
-            self.log.events, self.log.chain(), Ranges.span(done.first, done.last)
+        return append_response(
+            self.log,
+            response,
+            view=view,
+            renderer=renderer,
+            key=key,
+            expect=expect,
+            cost_usd=cost_usd,
+            latency_s=latency_s,
         )
-        if not are_same_blocks(stored, blocks):
-            raise make_used_key_error(done)
 
     def configure(
         self,
@@ -376,22 +276,16 @@ class StoredSession:
         `kinds`; with `retracted` also those that were taken back. Reads page by page, and with
         `last` or `newest_first` from the end. Raises InvalidSettingError for an unknown kind.
         """
-        wanted = None if kinds is None else parse_kinds(kinds)
-        reader = self.log.reader()
-        before = self.position + 1 if before is None else before
-        if last is None and not newest_first:
-            return iter_blocks(reader, after, before, kinds=wanted, retracted=retracted)
-        found = iter_newest_blocks(
-            reader,
-            after,
-            before,
-            kinds=wanted,
+        return select_blocks(
+            self.log.reader(),
+            self.position,
+            after=after,
+            before=before,
+            last=last,
+            kinds=kinds,
             retracted=retracted,
-            page_size=min(last or 1, RECALL_PAGE_EVENTS) + 1,
+            newest_first=newest_first,
         )
-        if last is not None:
-            found = islice(found, last)
-        return found if newest_first else iter(list(found)[::-1])
 
     def find(self, key: str) -> AppendResult | None:
         """Where the append, or the block, of that key is; None if the key was never used."""
