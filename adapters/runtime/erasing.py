@@ -4,19 +4,16 @@ import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
-from datetime import datetime
 from pathlib import Path
 from uuid import UUID
 
 from ...domain.errors import ConflictError, NotFoundError
 from ..storage.event_log.addresses import is_postgres
 from ..storage.event_log.chain import SessionName
+from ..storage.event_log.deletion import delete_sessions, find_forks, find_subject
 from ..storage.event_log.erasure import (
     ErasedContent,
-    delete_sessions,
     erase_contents,
-    find_forks,
-    find_subject,
     mark_erased,
     measure_contents,
 )
@@ -178,34 +175,30 @@ def _find_wanted(
     return living, deleted
 
 
-def _iter_expiries(
-    context: StoreContext,
-) -> Iterator[tuple[SessionName | DeletedStream, datetime]]:
-    """Yield what the settings do not keep for ever, and when each becomes too old."""
-    settings, events = context.settings.retention, context.events
-    for name in events.recorder.select_sessions():
-        if (age := settings.find_age(name[0])) is not None:
-            yield name, _read_end(context, context.events.find_session_id(*name)) + age
-    for one in events.recorder.select_deleted():
-        age = settings.find_age(one.namespace)
-        if one.lineage is None and one.erased is None and age is not None:
-            yield one, _read_end(context, one.originator_id) + age
-
-
-def _read_end(context: StoreContext, id: UUID) -> datetime:
-    """Return the time of a stream's newest event."""
-    (row,) = context.events.recorder.select_events(id, desc=True, limit=1)
-    return context.events.mapper.to_domain_event(row).timestamp
-
-
 def _find_expired(context: StoreContext) -> tuple[list[SessionName], list[DeletedStream]]:
-    now = context.events.clock()
-    living: list[SessionName] = []
-    deleted: list[DeletedStream] = []
-    for one, at in _iter_expiries(context):
-        if at <= now:
-            (deleted if isinstance(one, DeletedStream) else living).append(one)  # type: ignore[arg-type]
-    return living, deleted
+    """Return what is older than the settings keep, and what of it was deleted before."""
+    settings, events, now = context.settings.retention, context.events, context.events.clock()
+
+    def is_expired(namespace: str, id: UUID) -> bool:
+        if (age := settings.find_age(namespace)) is None:
+            return False
+        (newest,) = events.recorder.select_events(id, desc=True, limit=1)
+        return events.mapper.to_domain_event(newest).timestamp + age <= now
+
+    return (
+        [
+            name
+            for name in events.recorder.select_sessions()
+            if is_expired(name[0], events.find_session_id(*name))
+        ],
+        [
+            one
+            for one in events.recorder.select_deleted()
+            if one.lineage is None
+            and one.erased is None
+            and is_expired(one.namespace, one.originator_id)
+        ],
+    )
 
 
 def _find_ids(

@@ -1,11 +1,11 @@
 """Writes a session in another format: its whole log or its compacted view."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import datetime
 from functools import partial
 from pathlib import Path
-from typing import BinaryIO, cast
+from typing import BinaryIO
 
 from ...domain.blocks import AnyBlock, Block, BlockKind, ToolResult
 from ...domain.compaction import MAIN_LINEAGE, RECORDED_LINEAGE
@@ -25,8 +25,6 @@ from ...domain.session_events import (
     ToolsSet,
 )
 from ...projections.history_view import HistoryView
-from ..storage.event_log.chain import Chain
-from ..storage.event_log.event_store import EventStore
 from ..storage.event_log.storage_errors import translate_storage_errors
 from ..storage.private_files import open_new, open_new_path
 from ..storage.view_reader import ViewReader
@@ -46,26 +44,24 @@ from ..transcripts.formats.steps import SOURCE_RETRACTIONS
 from ..transcripts.reports import ExportReport
 from .archive.archives import write_archive
 from .kept_sources import find_kept_source, write_folder
-from .sessions.session_log import list_logs
+from .sessions.session_log import SessionLog, list_logs
 from .sessions.stored_session import StoredSession
 
 _AT_ONCE = 500
 
 
-def read_log_parts(
-    events: EventStore, namespace: str, key: str, lineage: str, first: int = 1
-) -> Iterator[OutgoingPart]:
+def read_log_parts(log: SessionLog, lineage: str, first: int = 1) -> Iterator[OutgoingPart]:
     """Yield the session's log from position `first` on, with boundaries where they were served."""
-    chain = events.find_session_chain(namespace, key)
-    reader = ViewReader(events, namespace, key, lineage)
-    head = events.read_head(chain)[0]
-    retracted = reader.read_retracted(head)
-    removed = read_removed(events, chain)
-    served = _find_served(events, events.find_lineage_chain(namespace, key, lineage))
+    reader, head = log.reader(lineage), log.position
+    retractions = reader.read_retractions(head)
+    retracted = _join_positions(retractions)
+    # What was retracted here, and not by the source.
+    removed = _join_positions(one for one in retractions if one.reason not in SOURCE_RETRACTIONS)
+    served = _find_served(reader)
     waiting = [one for one in served if one.effective_from >= first]
     for begin in range(first, head + 1, _AT_ONCE):
         span = Ranges.span(begin, min(begin + _AT_ONCE - 1, head))
-        for recorded in events.read(chain, span):
+        for recorded in log.events.read(reader.chain, span):
             while waiting and waiting[0].effective_from < recorded.position:
                 yield _make_compaction(reader, waiting.pop(0))
             if part := _make_part(recorded.position, recorded.event, retracted, removed):
@@ -86,16 +82,8 @@ def read_view_parts(view: HistoryView, began: datetime) -> Iterator[OutgoingPart
         yield OutgoingBlock(entry.position, entry.turn, began, block)
 
 
-def read_removed(events: EventStore, chain: Chain) -> Ranges:
-    """Return the positions that were retracted here, and not by the source."""
-    removed = Ranges()
-    at = events.read_head(chain)[1].retraction
-    while at:
-        event = cast(BlocksRetracted, events.read(chain, Ranges.of([at]))[0].event)
-        if event.reason not in SOURCE_RETRACTIONS:
-            removed |= event.positions
-        at = event.previous
-    return removed
+def _join_positions(retractions: Iterable[BlocksRetracted]) -> Ranges:
+    return Ranges(run for one in retractions for run in one.positions.runs)
 
 
 def _make_part(
@@ -139,10 +127,11 @@ def _replace_text(block: AnyBlock, shown: str) -> AnyBlock:
             return block.model_copy(update={"arguments": arguments, "native": None})
 
 
-def _find_served(events: EventStore, chain: Chain) -> list[BoundaryActivated]:
+def _find_served(reader: ViewReader) -> list[BoundaryActivated]:
     served: list[BoundaryActivated] = []
-    version = events.read_lineage_state(chain)[0] if chain.segments else 0
-    for recorded in events.read(chain, Ranges.span(1, version)):
+    chain, store = reader.lineage_chain, reader.store
+    version = store.read_lineage_state(chain)[0] if chain.segments else 0
+    for recorded in store.read(chain, Ranges.span(1, version)):
         match recorded.event:
             case BoundaryActivated() as activated:
                 served.append(activated)
@@ -215,13 +204,12 @@ def find_format(name: str) -> Format:
 
 def _has_new_request(session: StoredSession, outgoing: OutgoingSession) -> bool:
     """Return whether anything of the request was set after the import's last step."""
-    events = session.log.events
-    last = events.recorder.find_last_keyed(session.log.id)  # an import has a key for each step
+    log = session.log
+    last = log.events.recorder.find_last_keyed(log.id)  # an import has a key for each step
     for part in outgoing.read_parts():
         if isinstance(part, OutgoingBlock) and not is_added(outgoing, part):
             last = max(last, part.position)
-    chain = events.find_session_chain(session.namespace, session.key)
-    later = events.read(chain, Ranges.span(last + 1, events.read_head(chain)[0]))
+    later = log.events.read(log.chain(), Ranges.span(last + 1, log.position))
     kinds = (SystemPromptSet, ToolsSet, RequestSettingsSet)
     return any(isinstance(recorded.event, kinds) for recorded in later)
 
@@ -229,22 +217,21 @@ def _has_new_request(session: StoredSession, outgoing: OutgoingSession) -> bool:
 def make_outgoing(
     session: StoredSession, *, view: bool = False, lineage: str = MAIN_LINEAGE, forks: bool = True
 ) -> OutgoingSession:
-    events, namespace, key = session.log.events, session.namespace, session.key
-    reader = ViewReader(events, namespace, key, lineage)
-    opened = events.read_opening(namespace, key)
+    log, info = session.log, session.info
+    reader, opened = log.reader(lineage), log.read_opening()
     served = reader.read_view()
     if view:
         parts = partial(read_view_parts, served, opened.timestamp)
         viewed = lambda: served  # noqa: E731 - it was read already
     else:
         first = opened.fork.position + 1 if opened.fork and not forks else 1
-        parts = partial(read_log_parts, events, namespace, key, lineage, first)
+        parts = partial(read_log_parts, log, lineage, first)
         viewed = partial(reader.read_view, None, 0)
     return OutgoingSession(
-        key=key,
-        title=session.info.title,
-        source=session.info.source,
-        parent=session.log.parent,
+        key=session.key,
+        title=info.title,
+        source=info.source,
+        parent=info.parent,
         opened_at=opened.timestamp,
         system_prompt=served.system_prompt,
         tools=served.tool_definitions,

@@ -61,6 +61,8 @@ class Backups:
     process, keeps two processes from making the same one.
     """
 
+    name = "backup"
+
     def __init__(self, store: SessionStore, settings: MaintenanceSettings | None = None) -> None:
         """Without `settings`, those of the store hold."""
         self.store = store
@@ -69,7 +71,7 @@ class Backups:
         self.folder = Path(settings.backup_folder or "").expanduser() if is_kept else None
         self._interval = timedelta(hours=settings.backup_every)
         self._keep = settings.backup_keep
-        self._failures = 0
+        self.failures = 0
         self._not_before = DUE_NOW
         """Until when this process leaves it to others, or waits after a failure."""
 
@@ -97,16 +99,17 @@ class Backups:
                 made = self._run(self.folder, now)
         except Exception as error:  # noqa: BLE001 - other work goes on, whatever the error
             reason = str(error) if isinstance(error, CutbankError) else repr(error)
-            wait = min(FIRST_BACKOFF * 2 ** min(self._failures, 10), MAX_BACKOFF)
-            self._failures += 1
-            self._not_before = self.store.events.clock() + min(wait, self._interval)
-            return self._describe(began, "failed", " ".join(reason.split()), self._not_before)
+            wait = min(FIRST_BACKOFF * 2 ** min(self.failures, 10), MAX_BACKOFF)
+            self.failures += 1
+            self._not_before = next_at = self.store.events.clock() + min(wait, self._interval)
+            return _describe_run(self, began, "failed", " ".join(reason.split()), next_at)
         if made is None:
             self._not_before = now + _BUSY_PAUSE
             return None
-        self._failures, self._not_before = 0, DUE_NOW
+        self.failures, self._not_before = 0, DUE_NOW
         remark = f"{made.name}, {made.stat().st_size:,} bytes"
-        return self._describe(began, "done", remark, read_moment(made.name) + self._interval)
+        next_at = read_moment(made.name) + self._interval
+        return _describe_run(self, began, "done", remark, next_at)
 
     def read_status(self) -> list[ChoreStatus]:
         """Return the status by what is in the folder; nothing if no backups are made."""
@@ -118,18 +121,12 @@ class Backups:
             ChoreStatus(
                 last_run=newest,
                 took_s=None,
-                outcome="failed" if self._failures else "done" if newest else None,
+                outcome="failed" if self.failures else "done" if newest else None,
                 reason=None if self.folder.is_dir() else f"{self.folder} is not a folder: make it",
-                failures=self._failures,
+                failures=self.failures,
                 next_at=None if due_at == DUE_NOW else due_at,
             )
         ]
-
-    def _describe(
-        self, began: datetime, outcome: Literal["done", "failed"], reason: str, next_at: datetime
-    ) -> ChoreStatus:
-        took = (self.store.events.clock() - began).total_seconds()
-        return ChoreStatus(began, took, outcome, reason, self._failures, next_at)
 
     def _run(self, folder: Path, now: datetime) -> Path | None:
         """Make a backup and remove the oldest; return None if another process is faster."""
@@ -270,10 +267,12 @@ def _sync_folder(folder: Path) -> None:
 class Retention:
     """What the settings, section `retention`, say of one store; any number of workers may do it."""
 
+    name = "retention"
+
     def __init__(self, store: SessionStore) -> None:
         self.store = store
         self._next_at = DUE_NOW
-        self._failures = 0
+        self.failures = 0
 
     def find_next_time(self) -> datetime | None:
         """Return when to look for old sessions, possibly in the past; None if all are kept."""
@@ -294,25 +293,25 @@ class Retention:
         except NotFoundError:
             return None  # another worker was faster
         except CutbankError as error:
-            self._failures += 1
+            self.failures += 1
             self._next_at = now + FIRST_BACKOFF
-            return self._describe(began, str(error), is_done=False)
-        self._failures = 0
+            return _describe_run(self, began, "failed", str(error), self._next_at)
+        self.failures = 0
         if not report.sessions:
             return None
         remark = f"{len(report.sessions):,} sessions, {report.content.bytes:,} bytes"
-        return self._describe(began, remark, is_done=True)
+        return _describe_run(self, began, "done", remark, self._next_at)
 
-    def _describe(self, began: datetime, reason: str, *, is_done: bool) -> ChoreStatus:
-        return ChoreStatus(
-            last_run=began,
-            took_s=(self.store.events.clock() - began).total_seconds(),
-            outcome="done" if is_done else "failed",
-            reason=reason,
-            failures=self._failures,
-            next_at=self._next_at,
-            chore="retention",
-        )
+
+def _describe_run(
+    chore: Backups | Retention,
+    began: datetime,
+    outcome: Literal["done", "failed"],
+    reason: str,
+    next_at: datetime,
+) -> ChoreStatus:
+    took_s = (chore.store.events.clock() - began).total_seconds()
+    return ChoreStatus(began, took_s, outcome, reason, chore.failures, next_at, chore.name)
 
 
 def run_maintenance(store: SessionStore) -> list[ChoreStatus]:

@@ -24,11 +24,10 @@ from ....projections.block_statuses import StatusIndex, ViewEpoch, list_view_epo
 from ....projections.lineage_tree import LineageTree, grow_tree
 from ....projections.replay.recording import RecordedCall
 from ....projections.view_content import Coordinate, RecordedEvent
-from ...runtime.sessions.block_lookup import make_recalled
+from ...runtime.sessions.block_lookup import check_end, make_recalled
 from ...runtime.sessions.stored_session import StoredSession
 from ...storage.compaction_sizes import measure_compactions
 from ...storage.event_log.storage_errors import translate_storage_errors
-from ...storage.view_reader import ViewReader
 from ..replaying.recordings import read_calls, read_decisions
 from .diffs import number_compactions
 from .sent_views import SentViews
@@ -47,9 +46,8 @@ class Audit:
         lineage_version: int | None = None,
     ) -> None:
         self.session = session
-        self._store = session.log.events
-        self._chain = self._store.find_session_chain(session.namespace, session.key)
-        reader = ViewReader(self._store, session.namespace, session.key, lineage)
+        self._store, self._chain = session.log.events, session.log.chain()
+        reader = session.log.reader(lineage)
         self.coordinate: Coordinate
         self.coordinate, state, _ = reader.find_coordinate(at, lineage_version)
         self._open = frozenset(state.open_calls.values())
@@ -204,12 +202,8 @@ def audit_call(
 
 
 def _find_call_at(session: StoredSession, position: int) -> AuditedCall:
-    events = session.log.events
-    chain = events.find_session_chain(session.namespace, session.key)
-    head = events.read_head(chain)[0]
-    if not 1 <= position <= head:
-        raise InvalidPositionError(f"#{position} does not exist: the session ends at #{head}")
-    event = events.read(chain, Ranges.of([position]))[0].event
+    check_end(Ranges.of([position]), session.position)
+    event = session.log.read_event(position)
     if isinstance(event, ModelCalled):
         return _audit_call(session, RecordedCall(0, event.position, (), event))
     for call in read_calls(session):

@@ -16,7 +16,6 @@ from ....projections.view_diff import ViewDiff, compare_views
 from ...runtime.sessions.stored_session import StoredSession
 from ...storage.compaction_sizes import measure_compactions
 from ...storage.event_log.storage_errors import translate_storage_errors
-from ...storage.view_reader import ViewReader
 from ..replaying.recordings import read_decisions, read_recording
 
 REFERENCE_SYNTAX = "write [LINEAGE][@VERSION][#POSITION], as main@3#120, or recorded, or #120"
@@ -133,8 +132,8 @@ def read_views_around(
                 session.view(lineage=lineage, at=at, lineage_version=version),
             )
     before = session.view(lineage=lineage, at=boundary.after, lineage_version=number - 1)
-    reader = ViewReader(session.log.events, session.namespace, session.key, lineage)
-    return before, reader.read_prepared(number, Coordinate(boundary.after, lineage, number))[1]
+    prepared = Coordinate(boundary.after, lineage, number)
+    return before, session.log.reader(lineage).read_prepared(number, prepared)[1]
 
 
 def number_compactions(session: StoredSession, lineage: str) -> dict[int, int]:

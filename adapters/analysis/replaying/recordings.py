@@ -25,13 +25,12 @@ _RESERVED_LINEAGES = frozenset({MAIN_LINEAGE, RECORDED_LINEAGE})
 
 def read_recording(session: StoredSession) -> Recording:
     """Return all events of a session."""
-    events = session.log.events
-    chain = events.find_session_chain(session.namespace, session.key)
-    opened = events.read_opening(session.namespace, session.key)
+    log = session.log
+    chain, opened = log.chain(), log.read_opening()
     return Recording(
         key=session.key,
         namespace=session.namespace,
-        log=events.read(chain, Ranges.span(1, events.read_head(chain)[0])),
+        log=log.events.read(chain, Ranges.span(1, log.position)),
         source=opened.source,
         subject=opened.subject,
         forks=tuple(segment.first for segment in chain.segments[1:]),
@@ -48,9 +47,7 @@ def read_calls(session: StoredSession) -> tuple[RecordedCall, ...]:
     Only the content of blocks tells which of them are one answer, so this reads the whole log, but
     no tool results.
     """
-    events = session.log.events
-    chain = events.find_session_chain(session.namespace, session.key)
-    head = events.read_head(chain)[0]
+    events, chain, head = session.log.events, session.log.chain(), session.position
     known = _calls.get(session)
     if known is not None and known[0] == head:
         return known[1]

@@ -5,6 +5,7 @@
 
 import re
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from typing import Any
 
 from pydantic import ValidationError
@@ -27,9 +28,8 @@ from ....domain.ranges import Ranges
 from ....domain.settlement import BlockStatus
 from ....domain.token_estimate import estimate_block
 from ....projections.block_statuses import compute_status_ranges, find_status
-from ...runtime.sessions.block_lookup import RECALL_PAGE_EVENTS, RecalledBlock, read_recalled
+from ...runtime.sessions.block_lookup import RecalledBlock, read_recalled
 from ...runtime.sessions.stored_session import StoredSession
-from ...storage.view_reader import ViewReader
 from .printing import format_count, pick
 
 FindNewest = Callable[[int], int]
@@ -72,7 +72,17 @@ def parse_handle(word: str, newest: FindNewest) -> int:
 
 
 def find_position(session: StoredSession, word: str) -> int:
-    return parse_handle(word, lambda back: BlockLog(session).find_newest(back))
+    return parse_handle(word, partial(find_newest, session))
+
+
+def find_newest(session: StoredSession, back: int = 0) -> int:
+    """Return the position of the newest block, or of the one `back` blocks before it."""
+    count = 0
+    for count, block in enumerate(session.blocks(newest_first=True), 1):
+        if count > back:
+            return block.position
+    name = f"last-{back}" if back else "last"
+    raise InvalidPositionError(f"{name} does not exist: session {session.key!r} has {count} blocks")
 
 
 LoggedBlock = tuple[RecalledBlock, BlockStatus | None, str | None, bool]
@@ -86,9 +96,7 @@ class BlockLog:
     def __init__(self, session: StoredSession, lineage: str = MAIN_LINEAGE) -> None:
         self.session = session
         self.view = session.view(lineage=lineage)
-        self._events = session.log.events
-        self._chain = self._events.find_session_chain(session.namespace, session.key)
-        reader = ViewReader(self._events, session.namespace, session.key, lineage)
+        reader = session.log.reader(lineage)
         self._history = reader.read_history()[0]
         self.position = self.view.coordinate.position
         self.retracted = reader.read_retracted(self.position)
@@ -105,26 +113,11 @@ class BlockLog:
     def _read(self, positions: Ranges) -> Iterator[LoggedBlock]:
         view = self.view
         statuses = compute_status_ranges(view.boundary, view.summary, self.retracted, self.position)
-        for found in read_recalled(self._events, self._chain, positions):
+        log = self.session.log
+        for found in read_recalled(log.events, log.chain(), positions):
             became = find_status(statuses, found.position)
             pending = self._find_pending(found.position, became)
             yield found, became, pending, found.position in self._history.open_calls
-
-    def find_newest(self, back: int = 0) -> int:
-        """Return the position of the newest block, or of the one `back` blocks before it."""
-        wanted, last = back, self.position
-        while last > 0:
-            first = max(1, last - RECALL_PAGE_EVENTS + 1)
-            page = read_recalled(self._events, self._chain, Ranges.span(first, last))
-            found = [block.position for block in page if block.position not in self.retracted]
-            if wanted < len(found):
-                return found[-1 - wanted]
-            wanted -= len(found)
-            last = first - 1
-        name = f"last-{back}" if back else "last"
-        raise InvalidPositionError(
-            f"{name} does not exist: session {self.session.key!r} has {back - wanted} blocks"
-        )
 
     def _find_pending(self, position: int, became: BlockStatus | None) -> str | None:
         if became is BlockStatus.RETRACTED:

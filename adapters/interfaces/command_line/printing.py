@@ -111,6 +111,13 @@ def _escape_match(found: re.Match[str]) -> str:
     return "".join(f"\\u{units[at]:02x}{units[at + 1]:02x}" for at in range(0, len(units), 2))
 
 
+def write_raw(*texts: bytes) -> None:
+    """Write texts byte for byte, without separators."""
+    sys.stdout.flush()
+    sys.stdout.buffer.writelines(texts)
+    sys.stdout.buffer.flush()
+
+
 def print_block(top: str, pieces: Iterable[str], *, brief: bool = False) -> None:
     """Print a heading and a text; `brief` prints as much of the text as fits into one line."""
     if brief:

@@ -16,7 +16,7 @@ DATABASE_VARIABLE = "CUTBANK_DB"
 VERBS = {
     "demo": ("demo.demo", "Show what this is: compact a long session, recall what left."),
     "import": ("import_.import_", "Import transcripts; of those imported before, what is new."),
-    "reread": ("reread.reread", "Read a kept source with today's reader, and compare."),
+    "reread": ("export.reread", "Read a kept source with today's reader, and compare."),
     "export": ("export.export", "Write a session in another format, or some as an archive."),
     "formats": ("export.formats", "List the formats of transcripts, and what each is good for."),
     "sessions": ("list_.sessions", "List the sessions: what they are about and what they cost."),

@@ -1,7 +1,6 @@
 """Implements `show`, `view`, `recall` and `search`: the log, what a model is sent, originals."""
 
-import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -10,16 +9,17 @@ from ....domain.errors import InvalidSettingError
 from ...analysis.auditing.diffs import number_compactions
 from ...runtime.kept_sources import SourceHit, read_kept_lines, search_sources
 from ...runtime.sessions.block_lookup import RecalledBlock
+from ...runtime.sessions.session_store import SessionStore
 from ..command_line.blocks import (
     BlockLog,
     LoggedBlock,
     block_to_json,
+    find_newest,
     find_position,
     format_block_body,
     format_block_heading,
     format_refusal,
     list_marks,
-    parse_handle,
     parse_handles,
     placed_to_json,
 )
@@ -42,6 +42,7 @@ from ..command_line.printing import (
     print_json,
     print_text,
     show_progress,
+    write_raw,
 )
 from ..command_line.sessions import (
     QUICK_EVENTS,
@@ -73,8 +74,8 @@ def show(
 ) -> None:
     with open_call_session(call, session) as found:
         log = BlockLog(found, lineage)
-        first = 1 if start is None else parse_handle(start, log.find_newest)
-        last = log.position if end is None else parse_handle(end, log.find_newest)
+        first = 1 if start is None else find_position(found, start)
+        last = log.position if end is None else find_position(found, end)
         blocks = log.read_between(first, last)
         if call.as_json:
             print_json(_log_to_json(log, blocks))
@@ -151,7 +152,7 @@ def recall(
             )
         return _recall_line(call, session, line, raw=raw)
     with open_call_session(call, session) as found:
-        wanted = [parse_handles(handle, BlockLog(found).find_newest)] if handle else []
+        wanted = [parse_handles(handle, partial(find_newest, found))] if handle else []
         blocks = found.recall(*wanted, search=search)
     recalled = list(map(_recalled_to_json, blocks))
     document = name_to_json(found) | {"search": search, "recalled": recalled}
@@ -160,7 +161,7 @@ def recall(
         none = f"No block in {where}" + (f" holds {search!r}." if search else ".")
         return Answer(document, none, is_good=False)
     texts = [one.block.text.encode("utf-8", "surrogatepass") for one in blocks]
-    show = partial(_write_raw, texts) if raw else partial(_print_recalled, blocks, search)
+    show = partial(write_raw, *texts) if raw else partial(_print_recalled, blocks, search)
     return Answer(document, show, is_good=bool(blocks))
 
 
@@ -170,7 +171,7 @@ def _recall_line(call: Invocation, session: str, line: int, *, raw: bool) -> Ans
     texts = [one.text.decode(errors="replace") for one in lines]
     named = zip(lines, texts, strict=True)
     recalled = [{"file": one.file, "line": line, "text": text} for one, text in named]
-    shown = [partial(_write_raw, [one.text + b"\n" for one in lines])] if raw else texts
+    shown = [partial(write_raw, *(one.text + b"\n" for one in lines))] if raw else texts
     return Answer(name_to_json(found) | {"recalled": recalled}, *shown)
 
 
@@ -183,57 +184,42 @@ def search(
     limit: int = option("--limit N", "How many.", 20, min=1, max=1_000),
     sources: bool = flag("--sources", "In the imported files instead, for exactly this text."),
 ) -> Answer:
-    words = " ".join(query)
-    if sources:
-        return _search_sources(call, words, session, limit)
+    words, about = " ".join(query), dict[str, Any]()
     with open_call_store(call) as store:
-        models = store.read_models
-        behind = store.events.recorder.max_notification_id() - models.position
-        if behind > QUICK_EVENTS:
-            with show_progress("reading what is new") as progress:
-                models.catch_up(progress)
         namespace = call.named
         if session is not None:
             namespace = call.namespace
             session = find_session(store, session, namespace).key
-        found = store.search(words, session=session, namespace=namespace, limit=limit)
-        reason, file, position = models.rebuild_reason, models.name, models.position
-    if reason:
-        print_error(f"{reason}, and is rebuilt")
-    about = {"query": words, "read_models": file, "position": position, "made_anew": reason}
-    document = about | {"found": [_hit_to_json(one) for one in found]}
+        where: dict[str, Any] = {"session": session, "namespace": namespace, "limit": limit}
+        found: Sequence[SearchHit | SourceHit]
+        if sources:
+            found = search_sources(store, words, **where)
+        else:
+            found, about = _search_blocks(store, words, where)
+    document = {"query": words, **about, "found": [_hit_to_json(one) for one in found]}
+    what, thing = ("imported file", "line") if sources else ("block", "block")
     if not found:
-        return Answer(document, f"No block contains {words!r}.", is_good=False)
-    whole = f"`cutbank recall {found[0].session} {found[0].position or 'HANDLE'}`"
-    last = f"{format_count(len(found), 'block')}; {whole} gives all of one."
+        return Answer(document, f"No {what} contains {words!r}.", is_good=False)
+    last = format_count(len(found), thing)
+    if one := next((one for one in found if one.session), None):
+        place = f"--line {one.line}" if isinstance(one, SourceHit) else one.position or "HANDLE"
+        last += f"; `cutbank recall {one.session} {place}` gives all of one."
     return Answer(document, *(partial(_print_hit, one) for one in found), last)
 
 
-def _search_sources(call: Invocation, text: str, session: str | None, limit: int) -> Answer:
-    namespace = call.named
-    with open_call_store(call) as store:
-        if session is not None:
-            namespace = call.namespace
-            session = find_session(store, session, namespace).key
-        found = search_sources(store, text, session=session, namespace=namespace, limit=limit)
-    hits = [
-        pick(one, "session namespace file line")
-        | {"snippet": one.snippet.text, "marks": one.snippet.marks}
-        for one in found
-    ]
-    document = {"query": text, "found": hits}
-    if not found:
-        return Answer(document, f"No imported file contains {text!r}.", is_good=False)
-    last = format_count(len(found), "line")
-    if one := next((one for one in found if one.session), None):
-        last += f"; `cutbank recall {one.session} --line {one.line}` gives all of one."
-    return Answer(document, *(partial(_print_source_hit, one) for one in found), last)
-
-
-def _print_source_hit(found: SourceHit) -> None:
-    session = f"{found.session} " if found.session else ""
-    print_text(f"{session}line {found.line} of {found.file}", bold=True)
-    print_text(f"    {found.snippet.mark_matches()}")
+def _search_blocks(
+    store: SessionStore, words: str, where: Mapping[str, Any]
+) -> tuple[Sequence["SearchHit"], dict[str, Any]]:
+    """Return what was found, and of which read models."""
+    models = store.read_models
+    behind = store.events.recorder.max_notification_id() - models.position
+    if behind > QUICK_EVENTS:
+        with show_progress("reading what is new") as progress:
+            models.catch_up(progress)
+    found = store.search(words, **where)
+    if reason := models.rebuild_reason:
+        print_error(f"{reason}, and is rebuilt")
+    return found, {"read_models": models.name, "position": models.position, "made_anew": reason}
 
 
 def _log_to_json(log: BlockLog, blocks: Iterable[LoggedBlock]) -> dict[str, Any]:
@@ -302,13 +288,6 @@ def _print_recalled(blocks: Sequence[RecalledBlock], search: str | None) -> None
         print_text(f"{format_count(len(blocks), 'block')}; {whole} gives all of one.")
 
 
-def _write_raw(texts: Iterable[bytes]) -> None:
-    """Write the texts without separators."""
-    sys.stdout.flush()
-    sys.stdout.buffer.writelines(texts)
-    sys.stdout.buffer.flush()
-
-
 def _matching_lines(text: str, search: str) -> list[str]:
     wanted = search.casefold()
     lines = [line for line in text.splitlines() if wanted in line.casefold()]
@@ -317,19 +296,26 @@ def _matching_lines(text: str, search: str) -> list[str]:
     return shown + ([f"... and {format_count(left, 'more line')}"] if left else [])
 
 
-def _hit_to_json(found: "SearchHit") -> dict[str, Any]:
-    return {
-        **pick(found, "session namespace handle position turn kind name lineage boundary tokens"),
-        "said_at": found.said_at.isoformat(),
-        "snippet": found.snippet.text,
-        "marks": found.snippet.marks,
-    }
+def _hit_to_json(found: "SearchHit | SourceHit") -> dict[str, Any]:
+    if isinstance(found, SourceHit):
+        about = pick(found, "session namespace file line")
+    else:
+        about = pick(
+            found, "session namespace handle position turn kind name lineage boundary tokens"
+        )
+        about["said_at"] = found.said_at.isoformat()
+    return about | {"snippet": found.snippet.text, "marks": found.snippet.marks}
 
 
-def _print_hit(found: "SearchHit") -> None:
-    where = found.handle or f"boundary {found.boundary} on {found.lineage}"
-    what = f"{found.kind} {found.name}" if found.name else found.kind
-    turn = f", turn {found.turn}" if found.turn else ""
-    when = found.said_at.astimezone().strftime("%Y-%m-%d %H:%M")
-    print_text(f"{found.session} {where} {what}{turn}, {when}", bold=True)
+def _print_hit(found: "SearchHit | SourceHit") -> None:
+    if isinstance(found, SourceHit):
+        place = f"line {found.line} of {found.file}"
+    else:
+        where = found.handle or f"boundary {found.boundary} on {found.lineage}"
+        what = f"{found.kind} {found.name}" if found.name else found.kind
+        turn = f", turn {found.turn}" if found.turn else ""
+        when = found.said_at.astimezone().strftime("%Y-%m-%d %H:%M")
+        place = f"{where} {what}{turn}, {when}"
+    session = f"{found.session} " if found.session else ""
+    print_text(f"{session}{place}", bold=True)
     print_text(f"    {found.snippet.mark_matches()}")

@@ -1,7 +1,6 @@
 """Implements the verb `records`: a program's own state by name."""
 
 import json
-import sys
 from base64 import b64encode
 from collections.abc import Iterable
 from functools import partial
@@ -17,6 +16,7 @@ from ..command_line.printing import (
     pick,
     print_rows,
     print_text,
+    write_raw,
 )
 from ..command_line.sessions import name_to_json, open_call_session
 from ..command_line.verbs import Answer, Invocation, argument, flag, option
@@ -81,7 +81,8 @@ def _show_record(about: dict[str, Any], kept: SessionRecords, name: str, *, raw:
     found = kept.get(name)
     if found is None:
         return Answer(about | {"record": None}, f"{name!r} has no value.", is_good=False)
-    show = partial(_write_value, found) if raw else partial(print_text, _format_value(found))
+    value = partial(print_text, _format_value(found))
+    show = partial(write_raw, _encode_value(found)) if raw else value
     return Answer(about | {"record": _record_to_json(found)}, show)
 
 
@@ -100,9 +101,7 @@ def _format_value(one: Record) -> str:
     return json.dumps(one.value, ensure_ascii=False)
 
 
-def _write_value(one: Record) -> None:
-    value = one.value
-    text = _format_value(one).encode("utf-8", "surrogatepass")
-    sys.stdout.flush()
-    sys.stdout.buffer.write(value if isinstance(value, bytes) else text + b"\n")
-    sys.stdout.buffer.flush()
+def _encode_value(one: Record) -> bytes:
+    if isinstance(one.value, bytes):
+        return one.value
+    return f"{_format_value(one)}\n".encode("utf-8", "surrogatepass")

@@ -10,7 +10,7 @@ from ....domain.blocks import AnyBlock, Block
 from ....domain.errors import InvalidSettingError
 from ....domain.ranges import Ranges
 from ...runtime.sessions.stored_session import StoredSession, schedule_wake
-from ..command_line.blocks import BlockLog, find_position, parse_blocks, parse_handles
+from ..command_line.blocks import find_newest, find_position, parse_blocks, parse_handles
 from ..command_line.options import (
     HANDLES,
     HANDLES_HELP,
@@ -103,7 +103,7 @@ def retract(
             all_of_them = Ranges.span(1, found.position)
             found.clear()
             return _describe_change(found, all_of_them, "was taken back")
-        gone = found.retract(parse_handles(handle, BlockLog(found).find_newest))
+        gone = found.retract(parse_handles(handle, partial(find_newest, found)))
         return _describe_change(found, gone, "was taken back")
 
 
@@ -179,12 +179,12 @@ def _change_blocks(
 ) -> Answer:
     """Change the blocks that handles name; skip everything else in a range."""
     with open_call_session(call, key) as session:
-        log = BlockLog(session)
-        wanted = parse_handles(words, log.find_newest)
+        wanted = parse_handles(words, partial(find_newest, session))
         found = Ranges.of(block.position for block in session.recall(wanted))
         # A range may include retracted blocks; for a single handle the store must report it.
         singles = Ranges(run for run in wanted.runs if run[0] == run[1])
-        named = ((found - log.retracted) | singles) or wanted
+        retracted = session.log.reader().read_retracted(session.position)
+        named = ((found - retracted) | singles) or wanted
         change(session, named)
         return _describe_change(session, named, what)
 

@@ -1,12 +1,10 @@
 """Reads a session's kept source with today's reader, and says what it sees otherwise."""
 
 from collections import defaultdict
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from ....domain.blocks import AnyBlock
 from ....domain.errors import ImportFileError, InvalidSettingError
 from ...storage.event_log.log_tables import ImportRow
 from ...storage.event_log.storage_errors import translate_storage_errors
@@ -140,21 +138,13 @@ def _group_blocks(
     source: KeptSource = open_kept_source(session.log.events.recorder, rows)
     entries = defaultdict[_Entry, list[tuple[int, ReadBlock]]](list)
     file = 0
-    for position, block, is_retracted in _iter_blocks(session):
+    retracted = session.log.reader().read_retracted(session.position)
+    for found in session.blocks(retracted=True):
+        block, is_retracted = found.block, found.position in retracted
         if (origin := block.origin) is None:
             continue  # it was added here
         file = source.files.get(origin.segment or "", file)
         text = block.model_dump_json(exclude={"origin"})
-        shown = ReadBlock(f"#{position}", str(block.kind), len(text), is_retracted)
+        shown = ReadBlock(found.handle, str(block.kind), len(text), is_retracted)
         entries[file, origin.line].append((hash((text, is_retracted)), shown))
     return entries
-
-
-def _iter_blocks(session: StoredSession) -> Iterator[tuple[int, AnyBlock, bool]]:
-    live = session.blocks()
-    next_live = next(live, None)
-    for found in session.blocks(retracted=True):
-        is_live = next_live is not None and next_live.position == found.position
-        yield found.position, found.block, not is_live
-        if is_live:
-            next_live = next(live, None)

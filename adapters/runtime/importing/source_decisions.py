@@ -9,7 +9,6 @@ from ....domain.compaction_events import Repair, Replacement
 from ....domain.ranges import Ranges
 from ....domain.token_estimate import estimate_text
 from ...storage.event_log.log_tables import AppendKey
-from ...storage.view_reader import ViewReader
 from ...transcripts.formats.steps import (
     REWOUND,
     ReplacementText,
@@ -32,7 +31,7 @@ def record_shortening(
     """
     events, namespace, key = session.log.events, session.namespace, session.key
     with events.lock_streams(events.find_lineage_id(namespace, key, RECORDED_LINEAGE)):
-        reader = ViewReader(events, namespace, key, RECORDED_LINEAGE)
+        reader = session.log.reader(RECORDED_LINEAGE)
         view = reader.read_view()
         shown = {entry.position: entry for entry in view.entries}
         texts = _find_replacement_texts(session, placed, step.replacements)
@@ -41,7 +40,7 @@ def record_shortening(
         earlier, summary = view.boundary, view.summary
         if earlier:
             texts = {one.position: one.text for one in earlier.replacements} | texts
-        head = events.read_head(events.find_session_chain(namespace, key))[0]
+        head = session.position
         base = earlier.after if earlier else 0
         kept = (earlier.kept if earlier else Ranges()) | Ranges.span(base + 1, head)
         pre_tokens = step.pre_tokens or view.tokens
@@ -67,9 +66,8 @@ def record_source_compaction(
     """Record the source's boundary and summary, as far as the source shows them."""
     events, namespace, key = session.log.events, session.namespace, session.key
     with events.lock_streams(events.find_lineage_id(namespace, key, RECORDED_LINEAGE)):
-        chain = events.find_session_chain(namespace, key)
-        head, state = events.read_head(chain)
-        blocks = SessionBlocks(ViewReader(events, namespace, key, RECORDED_LINEAGE), head)
+        head, state = events.read_head(session.log.chain())
+        blocks = SessionBlocks(session.log.reader(RECORDED_LINEAGE), head)
         named = Ranges(placed[id] for id in step.kept_ids if id in placed)
         wanted = (named | Ranges.of(state.open_calls.values())) - blocks.retracted
         kept = blocks.close_groups(wanted) if wanted else wanted
@@ -149,8 +147,7 @@ def record_rewind(session: StoredSession, placed: SourcePositions, step: Rewind)
         events.refresh(session.log.id)
         aggregate = events.load_session(namespace, key)
         assert aggregate is not None, "the session was opened"
-        reader = ViewReader(events, namespace, key, RECORDED_LINEAGE)
-        blocks = SessionBlocks(reader, aggregate.version)
+        blocks = SessionBlocks(session.log.reader(), aggregate.version)
         wanted = Ranges.span(first, aggregate.version) - blocks.retracted
         if not wanted:
             return

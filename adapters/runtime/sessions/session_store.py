@@ -247,7 +247,7 @@ class SessionStore:
         forks keep what they share as their own. The content stays in the file until it is erased.
         `by` and `reason` are recorded. Raises NotFoundError, and deletes none, if one is not there.
         """
-        from ...storage.event_log.erasure import delete_sessions  # noqa: PLC0415 - start-up time
+        from ...storage.event_log.deletion import delete_sessions  # noqa: PLC0415 - start-up time
 
         with translate_storage_errors(self.name):
             delete_sessions(self.events, _list_names(sessions, namespace), by=by, reason=reason)
