@@ -116,17 +116,20 @@ class Audit:
         views = SentViews(self._store, self.session.namespace, self.session.key)
         for begin in range(first, last + 1, _PAGE_EVENTS):
             page = Ranges.span(begin, min(last, begin + _PAGE_EVENTS - 1))
-            for recorded in self._store.read(self._chain, page):
-                if (entry := self._make_entry(recorded)) is not None:
+            found = {one.position: one for one in self._store.read(self._chain, page)}
+            for position in page:
+                # There are no entries for records, but calls and decisions may follow them.
+                recorded = found.get(position)
+                if recorded is not None and (entry := self._make_entry(recorded)) is not None:
                     yield entry
-                while calls and calls[0].last_seen_position == recorded.position:
+                while calls and calls[0].last_seen_position == position:
                     call = views.describe(calls.popleft())
                     while decisions and call.call.has_seen_decision(
                         decisions[0].version, decisions[0].position, self.coordinate.lineage
                     ):
                         yield decisions.popleft()
                     yield call
-                while decisions and decisions[0].position == recorded.position:
+                while decisions and decisions[0].position == position:
                     yield decisions.popleft()
 
     def _make_entry(self, recorded: RecordedEvent) -> AuditEntry | None:

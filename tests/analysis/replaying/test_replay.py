@@ -22,6 +22,7 @@ from cutbank.domain.errors import (
 )
 from cutbank.domain.summaries.summarizer import Draft, Material
 from cutbank.domain.window import Plan, Window
+from cutbank.projections.audit_entries import AuditedCall
 from cutbank.projections.replay.policy_decider import PolicyDecider
 from cutbank.projections.replay.replay import replay_recording
 
@@ -30,10 +31,13 @@ SMALL = {"keep_tokens": "300", "reserve_tokens": "300"}
 PI: Any = {"policy": "pi", "settings": SMALL, "limit": LIMIT}
 
 
-def work(session: StoredSession, turns: int) -> None:
+def work(
+    session: StoredSession, turns: int, between: Callable[[int], object] = lambda turn: None
+) -> None:
     """Turns in which an agent reads a file; no call is recorded, as in many transcripts."""
     for turn in range(turns):
         session.append(Block.user(f"question {turn} " + "q" * 200))
+        between(turn)
         session.append(
             Block.assistant(f"answer {turn}", message_id=f"m{turn}"),
             ToolCall(
@@ -77,6 +81,22 @@ def test_a_replay_writes_nothing_and_tells_once_what_left_at_each_boundary(
     kept = done.compactions[-1].boundary
     blocks = {at for at in range(1, kept.after + 1) if read_recording(session).get_event(at).tokens}
     assert {at for at in blocks if at not in kept.kept} == set(seen)
+
+
+def test_a_programs_records_neither_change_a_replay_nor_hide_a_call(store: SessionStore) -> None:
+    plain, recorded = store.session("plain"), store.session("recorded")
+    work(plain, 30, lambda turn: plain.configure(title=f"turn {turn}"))
+    work(recorded, 30, lambda turn: recorded.records.put("state", turn))
+    recorded.records.put("state", "at the end")
+
+    one, other = (cutbank.replay(session, **PI) for session in (plain, recorded))
+
+    assert len(one.compactions) > 2
+    assert [(call.tokens, len(call.compactions)) for call in other.calls] == [
+        (call.tokens, len(call.compactions)) for call in one.calls
+    ]
+    entries = cutbank.audit(recorded).read_between()
+    assert sum(isinstance(entry, AuditedCall) for entry in entries) == len(one.calls)
 
 
 def test_a_session_with_next_to_nothing_is_no_error(store: SessionStore) -> None:
