@@ -156,7 +156,7 @@ class CutbankSessionStore:
             view = session.loop(self._policy, limit=self._limit).prepare()
             if view.boundary is not None:
                 return _write_entries(view, key["session_id"])
-        entries = [cast(SessionStoreEntry, block.item) for block in session.blocks() if block.item]
+        entries = [cast(SessionStoreEntry, item) for one in session.blocks() if (item := one.item)]
         return entries or None
 
     def _list_summaries(self, project_key: str) -> list[SessionSummaryEntry]:

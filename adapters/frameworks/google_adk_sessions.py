@@ -1,6 +1,5 @@
 """Stores sessions of Google's Agent Development Kit: events as items, state as records."""
 
-import json
 from collections.abc import Mapping
 from contextlib import suppress
 from itertools import islice
@@ -172,16 +171,13 @@ class CutbankSessionService(BaseSessionService):
         found = self._make_session(app, user, log, updated)
         config = config or GetSessionConfig()
         newest, after = config.num_recent_events, config.after_timestamp
-        items = (
-            cast(dict[str, Any], block.item)
-            for block in log.blocks(newest_first=newest is not None, retracted=True)
-            if block.item
-        )
-        wanted = list(
-            islice((item for item in items if after is None or item["timestamp"] >= after), newest)
-        )
-        ordered = wanted if newest is None else wanted[::-1]
-        found.events = [Event.model_validate_json(json.dumps(item)) for item in ordered]
+        blocks = log.blocks(newest_first=newest is not None, retracted=True)
+        texts = (text for one in blocks if (text := one.item_text))
+        # All are read before the first is parsed: so many objects at once would be collected often.
+        read = list(texts if after is not None else islice(texts, newest))
+        events = (Event.model_validate_json(text) for text in read)
+        wanted = [one for one in events if after is None or one.timestamp >= after][:newest]
+        found.events = wanted if newest is None else wanted[::-1]
         return found
 
     def _list(self, app: str, user: str | None) -> list[Session]:
@@ -244,8 +240,8 @@ def _read_state(log: StoredSession | None) -> dict[str, Any]:
 def _find_update_time(log: StoredSession) -> float:
     """Return the time of the newest event, or of the creation, in seconds since 1970."""
     for block in log.blocks(newest_first=True, retracted=True):
-        if isinstance(block.item, dict):
-            return cast(float, block.item["timestamp"])
+        if isinstance(item := block.item, dict):
+            return cast(float, item["timestamp"])
     created = log.records.get(_CREATED_RECORD)
     return cast(float, created.value) if created else 0.0
 
@@ -258,8 +254,8 @@ def _retract_from(log: StoredSession, invocation_id: str, last: int) -> None:
     """Take back what was said from an invocation on, up to a position, as ADK passes over it."""
     first = 1
     for block in log.blocks(retracted=True):
-        if isinstance(block.item, dict):
-            if block.item.get("invocationId") == invocation_id:
+        if isinstance(item := block.item, dict):
+            if item.get("invocationId") == invocation_id:
                 log.retract(Ranges.span(first, last), reason="rewound")
                 return
             first = block.position + 1

@@ -118,7 +118,8 @@ def _read_stored(store: SessionStore, session: StoredSession) -> list[tuple[int,
 
 
 def _read_items(session: StoredSession, after: int) -> list[tuple[int, JsonValue]]:
-    return [(one.position, one.item) for one in session.blocks(after=after) if one.item is not None]
+    blocks = session.blocks(after=after)
+    return [(one.position, item) for one in blocks if (item := one.item) is not None]
 
 
 def _remember(store: SessionStore, session: StoredSession, mirrored: _Mirrored) -> None:

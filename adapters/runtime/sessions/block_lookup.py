@@ -249,8 +249,13 @@ class RecalledBlock:
     @property
     def item(self) -> JsonValue:
         """The item that was appended, as it was given; None on all but the last of its blocks."""
-        text = fill_item(self.stored_item, self.pieces) if self.stored_item else None
+        text = self.item_text
         return None if text is None else json.loads(text)
+
+    @property
+    def item_text(self) -> str | None:
+        """The same as JSON text, for a framework that reads its items from it."""
+        return fill_item(self.stored_item, self.pieces) if self.stored_item else None
 
 
 def recall_blocks(

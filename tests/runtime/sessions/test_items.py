@@ -270,6 +270,7 @@ def test_a_providers_message_is_read_and_comes_back(session: StoredSession, prov
     blocks = list(session.blocks())
     assert [one.block.kind for one in blocks] == kinds
     assert blocks[-1].item == message
+    assert json.loads(blocks[-1].item_text or "") == message
 
 
 @pytest.mark.parametrize(
