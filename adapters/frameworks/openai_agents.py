@@ -15,7 +15,7 @@
 `session.log` is the stored session: what left the view is recalled from it.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from dataclasses import replace
 from inspect import isawaitable
 from itertools import groupby, islice
@@ -23,8 +23,19 @@ from pathlib import Path
 from typing import Any, cast
 from uuid import uuid4
 
-from agents import Agent, ModelResponse, RunConfig, RunContextWrapper, RunHooks, SessionSettings
-from agents.items import TResponseInputItem
+from agents import (
+    Agent,
+    Model,
+    ModelProvider,
+    ModelResponse,
+    ModelRetryAdvice,
+    ModelRetryAdviceRequest,
+    RunConfig,
+    RunContextWrapper,
+    RunHooks,
+    SessionSettings,
+)
+from agents.items import TResponseInputItem, TResponseStreamEvent
 from agents.memory import OpenAIResponsesCompactionArgs
 from agents.run_config import CallModelData, CallModelInputFilter, ModelInputData
 
@@ -139,7 +150,8 @@ class CutbankSession:
         """Return a copy of `config` that serves the view before each call of the model.
 
         Without it a run reads the session once, and is not compacted before it ends. A filter that
-        `config` has is given the view.
+        `config` has is given the view. A model that is found by its name, or that `config` has, is
+        asked again with a smaller view where it refuses one as too long, unless it streams.
         """
         config = config or RunConfig()
         inner = config.call_model_input_filter
@@ -148,7 +160,20 @@ class CutbankSession:
             served = await self._serve_view(data.model_data)
             return await _apply(inner, replace(data, model_data=served)) if inner else served
 
-        return replace(config, call_model_input_filter=serve_view)
+        given = config.model
+        return replace(
+            config,
+            call_model_input_filter=serve_view,
+            model=_AskedAgain(given, self) if isinstance(given, Model) else given,
+            model_provider=_AskingProvider(config.model_provider, self),
+        )
+
+    async def shrink(self, error: Exception) -> list[TResponseInputItem]:
+        """Return a smaller view after the model refused one; raise any other error again."""
+        if self._sent is None:
+            raise error
+        self._sent = view = await self._loop.handle_overflow(error)
+        return render_items(view)["input"]
 
     async def record_response(self, response: ModelResponse) -> None:
         """Record that the model answered the view that was served last, for hooks of your own."""
@@ -255,6 +280,48 @@ def _tie_answers(items: Iterable[Item]) -> Iterator[Item]:
         for item in answer:
             blocks = [block.model_copy(update=shared) for block in item.blocks]
             yield replace(item, blocks=blocks) if is_models else item
+
+
+class _AskedAgain(Model):
+    """A model that is asked again with a smaller view where it refuses one as too long."""
+
+    def __init__(self, model: Model, session: CutbankSession) -> None:
+        self._model = model
+        self._session = session
+
+    async def get_response(
+        self,
+        system_instructions: str | None,
+        input: str | list[TResponseInputItem],  # noqa: A002 - as the SDK names it
+        *rest: Any,
+        **named: Any,
+    ) -> ModelResponse:
+        try:
+            return await self._model.get_response(system_instructions, input, *rest, **named)
+        except Exception as error:  # noqa: BLE001 - any other error is raised again
+            smaller = await self._session.shrink(error)
+            return await self._model.get_response(system_instructions, smaller, *rest, **named)
+
+    def stream_response(self, *given: Any, **named: Any) -> AsyncIterator[TResponseStreamEvent]:
+        return self._model.stream_response(*given, **named)
+
+    def get_retry_advice(self, request: ModelRetryAdviceRequest) -> ModelRetryAdvice | None:
+        return self._model.get_retry_advice(request)
+
+    async def close(self) -> None:
+        await self._model.close()
+
+
+class _AskingProvider(ModelProvider):
+    def __init__(self, provider: ModelProvider, session: CutbankSession) -> None:
+        self._provider = provider
+        self._session = session
+
+    def get_model(self, model_name: str | None) -> Model:
+        return _AskedAgain(self._provider.get_model(model_name), self._session)
+
+    async def aclose(self) -> None:
+        await self._provider.aclose()
 
 
 class _CallRecorder(RunHooks[Any]):

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 from framework_adapters import find_adapter, make_openai_turn
 from framework_programs import ROOT, read_programs, run_program
-from loopback.answers import Answer, Call, Request, Says, Tokens
+from loopback.answers import Answer, Call, Refuses, Request, Says, Tokens, Why
+from loopback.providers import KEY
 from loopback.server import Loopback, loopback
 
 import cutbank
@@ -98,6 +99,40 @@ def test_an_agent_goes_on_while_its_history_is_compacted(tmp_path: Path, server:
         import_module("cutbank.frameworks.openai_agents")  # brings the format of its calls
         (view,) = [one for one in [cutbank.audit_call(log, len(sent)).view] if one]
         assert view.render("openai-agents") == {"input": sent[-1]}
+
+
+def test_a_refused_prompt_is_compacted_and_sent_again(opened: SessionStore) -> None:
+    from agents import Agent, OpenAIProvider, RunConfig, Runner  # noqa: PLC0415 - not everywhere
+    from openai import AsyncOpenAI  # noqa: PLC0415 - as above
+
+    def hold_little(request: Request) -> Answer:
+        size = len(str(request.body["input"]))
+        if size > 12_000:
+            return Refuses(Why.OVERFLOW, tokens=4_000, limit=3_000)
+        return Says("It needs water.", usage=Tokens(input=size // 4))
+
+    async def run(session: Any, config: Any) -> str:
+        prompt = "What does this file need? " + "line after line of a long file " * 100
+        done = await Runner.run(
+            Agent("a"), prompt, session=session, run_config=config, hooks=session.hooks
+        )
+        return str(done.final_output)
+
+    async def run_all(server: Loopback) -> list[str]:
+        session = open_session(opened, policy="reserve-headroom")
+        async with AsyncOpenAI(base_url=f"{server.url}/v1", api_key=KEY) as client:
+            provider = OpenAIProvider(openai_client=client)
+            config = session.run_config(RunConfig(tracing_disabled=True, model_provider=provider))
+            return [await run(session, config) for _ in range(6)]
+
+    with loopback(hold_little) as server:
+        assert asyncio.run(run_all(server)) == ["It needs water."] * 6
+        assert any(len(str(request.body["input"])) > 12_000 for request in server.requests)
+
+    log = opened.session("a", create=False)
+    assert log.view().summary is not None
+    assert len([one for one in log.blocks() if one.item]) == 12
+    assert len([call for call in audit(log).calls if call.report]) == 6
 
 
 def test_without_the_filter_the_next_run_is_sent_the_view(opened: SessionStore) -> None:
