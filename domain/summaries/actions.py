@@ -95,7 +95,7 @@ def iter_actions(
             continue
         result = answer.block
         assert isinstance(result, ToolResult), "only results answer calls"
-        for action in reader.read_once(_list_attempts, call, root):
+        for action in reader.read_once(list_attempts, call, root):
             is_failure, outcome = reader.read_once(
                 _read_outcome, result, action.kind, action.is_run
             )
@@ -103,7 +103,7 @@ def iter_actions(
             yield replace(action, position=position, outcome=outcome, is_failure=is_failure)
 
 
-def _list_attempts(call: ToolCall, root: str) -> tuple[Action, ...]:
+def list_attempts(call: ToolCall, root: str) -> tuple[Action, ...]:
     """Return what a call tries, without outcomes: several things if it edits several files."""
     if is_planning(call.name):
         return ()

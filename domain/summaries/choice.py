@@ -6,11 +6,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from heapq import heapify, heappop, heappush, nlargest
 from typing import NamedTuple
 
-from ..blocks import BlockKind
+from ..blocks import AnyBlock, BlockKind, ToolCall
+from ..digest import map_results_by_call
 from ..fidelity.words import WordPair
 from ..item import WindowItem
 from ..ranges import Ranges
-from .clean_text import mark_code
+from .actions import list_attempts
+from .clean_text import mark_code, shorten_line
 from .findings import classify_statement
 from .layout import SummaryLine, SummarySection
 from .needs import NeedCounts, ReadItem
@@ -45,6 +47,8 @@ _COMMON_TIMES = 20
 _LONG_WORD = re.compile(r"\w{4,}")
 _STEM_CHARS = 6
 _MIN_ROOM_CHARS = 40
+_SOURCE_CHARS = 48
+"""The most characters of what was read or run, above the lines of its output."""
 _FRAME_CHARS = 16
 """What a line takes in addition to its words: its mark and its handle."""
 
@@ -83,6 +87,7 @@ def choose_statements(
         _Candidate(one, item.position, _KIND_WORTH.get(item.kind, 1.0), item)
         for item, content in removed
         for one in content.sentences
+        if not one.text.endswith(":")  # it says what the next lines are about
     )
     candidates += _iter_lines_of_facts(counts, facts, reader)
     if wanted := _find_stems(material.instructions or ""):
@@ -91,19 +96,27 @@ def choose_statements(
     gains = _Gains(facts, pairs, counts.last, newest)
     for said in page.text.split("\n"):
         gains.take(reader.read_line(said))
+    answers = map_results_by_call(items)
+    calls = {
+        answers[item.position].position: item.block for item in items if item.position in answers
+    }
     chosen: dict[int, SummaryLine] = {}
-    opened, left = set[SummarySection](), page.left
+    opened, left = Counter[object](), page.left
     for index in _choose(candidates, gains, page.left):
         if left < _MIN_ROOM_CHARS:
             break
         if len(candidates[index].statement.text) > left:
             continue
-        line = candidates[index].line or _make_line(candidates[index], material.prefix)
+        line = candidates[index].line or _make_line(
+            candidates[index], material.prefix, calls, reader
+        )
         cost = page.count_chars(line, opened)
         if cost <= left:
             gains.take(candidates[index].statement)
             chosen[index], left = line, left - cost
-            opened.add(line.section)
+            opened.update((line.section, line.group))
+            if line.source:
+                gains.take(reader.read_line(line.source))
     order = sorted(chosen, key=lambda index: (candidates[index].newest, index))
     return [chosen[index] for index in order]
 
@@ -118,7 +131,10 @@ def _iter_lines_of_facts(
         if found and item.kind not in SPOKEN_KINDS:
             wanted -= found
             lines = {
-                one.text: one for fact in found for one in reader.list_lines_with(item.block, fact)
+                one.text: one
+                for fact in found
+                for one in reader.list_lines_with(item.block, fact)
+                if one.is_telling
             }
             worth = _KIND_WORTH.get(item.kind, 1.0)
             # In an order that does not depend on hashes.
@@ -153,7 +169,9 @@ def _list_items(material: Material) -> tuple[WindowItem, ...]:
     return (*material.originals(before), *removed)
 
 
-def _make_line(candidate: _Candidate, prefix: Ranges) -> SummaryLine:
+def _make_line(
+    candidate: _Candidate, prefix: Ranges, calls: Mapping[int, AnyBlock], reader: BlockReader
+) -> SummaryLine:
     """Return the line that quotes a statement of a block."""
     item, statement = candidate.item, candidate.statement
     kind = item.kind if item else BlockKind.ASSISTANT
@@ -167,7 +185,16 @@ def _make_line(candidate: _Candidate, prefix: Ranges) -> SummaryLine:
     else:
         section = SummarySection.CONTEXT
     handles = Ranges.of([candidate.newest])
-    return SummaryLine(section, text, handles, is_quote=kind is BlockKind.USER)
+    call = calls.get(candidate.newest)
+    source = reader.read_once(_name_source, call) if isinstance(call, ToolCall) else ""
+    return SummaryLine(section, text, handles, is_quote=kind is BlockKind.USER, source=source)
+
+
+def _name_source(call: ToolCall) -> str:
+    """Return what a call read or ran; empty if it only plans."""
+    attempts = list_attempts(call, "")
+    noun = shorten_line(attempts[0].noun.strip("`"), _SOURCE_CHARS) if attempts else ""
+    return SummaryLine(SummarySection.CONTEXT, mark_code(noun)).wording if noun else ""
 
 
 def _choose(candidates: Sequence[_Candidate], gains: "_Gains", longest: int) -> Iterator[int]:

@@ -20,7 +20,7 @@ _HANDLE = r"#(\d{1,15})(?:-(\d{1,15}))?"
 _HANDLES = re.compile(rf" ?\(({_HANDLE}(?:, ?{_HANDLE})*)\)$")
 _ONE_HANDLE = re.compile(_HANDLE)
 _MAX_RUNS = 3
-NUMBERING_PATTERN = re.compile(r"\s*(?:[\w./-]+:)?\d+(?:→|[:|\t-])\s*(?:\d+[:-])?")
+NUMBERING_PATTERN = re.compile(r"\s*(?:[\w./-]+:)?\d+(?:→|[:|\t-]|\.(?=\s))\s*(?:\d+[:-])?")
 """The number that a tool writes before each line of a file."""
 
 

@@ -58,7 +58,7 @@ def read_earlier_lines(
     """
     if sections:
         text = "\n".join(f"## {heading}\n{body}" for heading, body in sections.items())
-    section = SummarySection.CONTEXT
+    section, above = SummarySection.CONTEXT, Ranges()
     for raw in _NOT_SUMMARY_TEXT.sub("", text or "").split("\n")[:_MAX_LINES]:
         line = raw.strip()
         if not line or _RULE.fullmatch(line):
@@ -69,6 +69,11 @@ def read_earlier_lines(
         bullet = _BULLET.match(line)
         line = line[bullet.end() :] if bullet else line
         words, handles = split_handles(line)
+        if raw.startswith("  - ") and not handles:
+            handles = above  # they stand above the nested lines
+        above = handles
+        if not words:
+            continue
         # Invalid handles count as text.
         is_valid = not handles - covers
         yield _make_line(section, *((words, handles) if is_valid else (line, Ranges())))

@@ -1,10 +1,11 @@
 """Finds what a summary says by rule: the user's requests and rules, progress, and next steps."""
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from ..blocks import Block, BlockKind
+from ..blocks import AnyBlock, Block, BlockKind, ToolCall
+from ..digest import map_results_by_call
 from ..item import WindowItem
 from ..ranges import Ranges
 from .actions import Action, ActionKind, iter_actions, read_todo_list
@@ -36,6 +37,25 @@ _PROPOSED = re.compile(
     r"\b(?:option|alternative|proposal|suggest|recommend|pros|cons|plan)", re.IGNORECASE
 )
 _EMPHASIS = re.compile(r"\*\*|^#+ ")
+_REPOSITORY = {
+    "branch": re.compile(
+        r"^(?:On branch |Switched to (?:a new )?branch '"
+        r"|\[(?=\S+ (?:\(root-commit\) )?[0-9a-f]{7,40}\]))([\w./-]+)",
+        re.MULTILINE,
+    ),
+    "commit": re.compile(
+        r"^\[[\w./-]+ (?:\(root-commit\) )?([0-9a-f]{7,40})\] (.+)$", re.MULTILINE
+    ),
+    "pull request": re.compile(r"https://[\w./-]+/(?:pull|merge_requests)/\d+"),
+}
+"""What the output of git and of its hosts' programs says of a repository."""
+_GIT = re.compile(r"\b(?:git|gh|glab)\b")
+_LEAD_IN = re.compile(
+    r"(?:(?:ok(?:ay)?|now|next|good|great|perfect|first|then|so)\b[,.!:]?\s+)*"
+    r"(?:let.s|let me|i.ll|i will|i need to|we need to)\s+",
+    re.IGNORECASE,
+)
+_MAX_PURPOSE_CHARS = 120
 _RECENT = 4
 """How many of the agent's last texts may announce next steps."""
 
@@ -51,7 +71,8 @@ def gather_lines(
     goals = [line for line in earlier if line.section is SummarySection.GOAL]
     new = [
         *iter_rules(items, goals, reader),
-        *iter_progress(actions),
+        *_iter_repository(items, reader),
+        *iter_progress(actions, _find_purposes(items, reader)),
         *iter_plans(items),
         *_iter_next_steps(items),
         *_iter_media(items),
@@ -162,7 +183,50 @@ def is_resolved(line: SummaryLine, actions: Iterable[Action]) -> bool:
     )
 
 
-def iter_progress(actions: Sequence[Action]) -> Iterator[SummaryLine]:
+def _iter_repository(items: Sequence[WindowItem], reader: BlockReader) -> Iterator[SummaryLine]:
+    """Yield the branch, the last commit and the pull request."""
+    answers, state = map_results_by_call(items), dict[str, SummaryLine]()
+    for item in items:
+        call, answer = item.block, answers.get(item.position)
+        if answer and isinstance(call, ToolCall) and reader.read_once(_uses_git, call):
+            for name, value in reader.read_once(_read_repository, answer.block).items():
+                text = f"{name} {value}"
+                state[name] = _make_line(SummarySection.DONE, text, answer.position, 0.9)
+    yield from state.values()
+
+
+def _uses_git(call: ToolCall) -> bool:
+    return _GIT.search(call.arguments) is not None
+
+
+def _read_repository(result: AnyBlock) -> dict[str, str]:
+    """Return the newest that the output of a command says of a repository, by its name."""
+    found = {
+        name: " ".join(newest.groups()) or newest[0]
+        for name, pattern in _REPOSITORY.items()
+        for newest in [*pattern.finditer(result.text)][-1:]
+    }
+    return {name: mark_code(tidy_line(words)) for name, words in found.items()}
+
+
+def _read_purpose(block: AnyBlock, reader: BlockReader) -> str:
+    lines = reader.read(block).sentences
+    said = _LEAD_IN.sub("", lines[-1].text, count=1).rstrip(":.") if lines else ""
+    return said if len(said) <= _MAX_PURPOSE_CHARS else ""
+
+
+def _find_purposes(items: Sequence[WindowItem], reader: BlockReader) -> dict[int, str]:
+    """Return what the agent said right before each call that it made, by the call's position."""
+    purposes, said = dict[int, str](), ""
+    for item in items:
+        if item.kind is BlockKind.ASSISTANT:
+            said = _read_purpose(item.block, reader)
+        elif item.kind is BlockKind.TOOL_CALL and said:
+            purposes[item.position], said = said, ""
+    return purposes
+
+
+def iter_progress(actions: Sequence[Action], purposes: Mapping[int, str]) -> Iterator[SummaryLine]:
     """Yield edits, calls with their results, and the failures without a later success.
 
     What was done several times is one line; a call whose result says nothing short is none.
@@ -182,6 +246,9 @@ def iter_progress(actions: Sequence[Action]) -> Iterator[SummaryLine]:
         if last.kind is ActionKind.EDIT:
             handles = Ranges.of(action.position for action in times)
             text, weight = f"{label} x{len(times)}" if len(times) > 1 else label, 0.35
+            told = (purposes.get(action.position) for action in reversed(times))
+            if purpose := next(filter(None, told), ""):
+                text, weight = f"{text}: {purpose}", 0.45
         weight += 0.3 * last.position / newest
         yield SummaryLine(SummarySection.DONE, text, handles, weight)
     for action in actions:
@@ -223,7 +290,7 @@ def _iter_next_steps(items: Sequence[WindowItem]) -> Iterator[SummaryLine]:
 def classify_statement(sentence: Sentence) -> SummarySection:
     """Return the section of an agent's sentence that is quoted for what it says."""
     cues = count_cues(sentence)
-    if SentenceCue.DECISION in cues:
+    if SentenceCue.DECISION in cues and SentenceCue.INTENT not in cues:
         return SummarySection.DECISIONS
     is_plan = SentenceCue.INTENT in cues or _PROPOSED.search(sentence.heading)
     if SentenceCue.DONE in cues and not is_plan:

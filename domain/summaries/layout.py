@@ -20,6 +20,7 @@ from .clean_text import (
     fold_lines,
     shorten_inside,
     shorten_line,
+    split_handles,
     write_quote,
 )
 
@@ -54,7 +55,8 @@ FAILED_MARK = " failed: "
 
 # An action, followed by its count or its outcome.
 _ACTION = re.compile(r"((?:ran|called|edited|wrote) `[^`]*`)(?: x\d+)?(?:: .*)?$", re.DOTALL)
-_EDIT = re.compile(r"((?:edited|wrote) `[^`]*`)(?: x(\d{1,6}))?")
+_REPOSITORY = re.compile(r"(branch|commit|pull request) `")
+_EDIT = re.compile(r"((?:edited|wrote) `[^`]*`)(?: x(\d{1,6}))?(: .*)?", re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -67,6 +69,8 @@ class SummaryLine:
     handles: Ranges = Ranges()
     weight: float = 0.5
     is_quote: bool = False
+    source: str = ""
+    """What was read or run to see a quoted line of a tool."""
 
     def write_within(self, room: int) -> str:
         """Return the line in at most `room` characters, with its handles."""
@@ -77,7 +81,17 @@ class SummaryLine:
 
     @cached_property
     def full_text(self) -> str:
-        return add_handles(self._wording, self.handles)
+        return add_handles(self.wording, self.handles)
+
+    @property
+    def group(self) -> tuple[SummarySection, Ranges | str, str]:
+        """A key: lines with the same one stand together, below one handle."""
+        return self.section, self.handles or self.text, self.source
+
+    @cached_property
+    def nested_text(self) -> str:
+        """The line as it stands below the handles of its group."""
+        return self.full_text if split_handles(self.wording)[1] else self.wording
 
     @cached_property
     def newest(self) -> int:
@@ -89,7 +103,7 @@ class SummaryLine:
         """A key: of two lines with the same subject, the newer one replaces the older."""
         text = self.text
         if not self.is_quote:
-            if action := _ACTION.match(text):
+            if action := _ACTION.match(text) or _REPOSITORY.match(text):
                 text = action[1]
             elif self.section is SummarySection.BLOCKED:
                 text = text.partition(FAILED_MARK)[0]
@@ -104,13 +118,14 @@ class SummaryLine:
         return text if find_quote(text) is None else f"Log: {text}"
 
     @cached_property
-    def _wording(self) -> str:
+    def wording(self) -> str:
+        """The whole line without its handles."""
         return write_quote(self.text) if self.is_quote else _close_code(self._harmless_text)
 
     def _shorten(self, room: int) -> str:
         """Return the wording in at most `room` characters."""
-        if len(self._wording) <= room:
-            return self._wording
+        if len(self.wording) <= room:
+            return self.wording
         if self.is_quote:
             return write_quote(shorten_inside(self.text, room - len(write_quote(""))))
         text = shorten_line(self._harmless_text, room)
@@ -135,7 +150,8 @@ def _join_lines(older: SummaryLine, newer: SummaryLine) -> SummaryLine:
     text = newer.text
     if not newer.is_quote and (edit := _EDIT.fullmatch(text)):
         before = _EDIT.fullmatch(older.text)
-        text = f"{edit[1]} x{int(edit[2] or 1) + (int(before[2] or 1) if before else 0)}"
+        times = int(edit[2] or 1) + (int(before[2] or 1) if before else 0)
+        text = f"{edit[1]} x{times}{edit[3] or (before and before[3]) or ''}"
     return replace(
         newer,
         text=text,

@@ -1,11 +1,11 @@
 """Fills the page of a summary: each section gets its share of the room."""
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
-from collections.abc import Set as AbstractSet
+from itertools import groupby
 
 from ..ranges import Ranges
-from .clean_text import list_cited_runs
+from .clean_text import add_handles, list_cited_runs, split_handles
 from .earlier_summary import EARLIER_HEADING, pick_newest_parts
 from .layout import SummaryLine, SummarySection, count_heading_chars, lay_out_sections
 
@@ -14,6 +14,7 @@ _MIN_LINE_CHARS = 60
 _MIN_ROOM_CHARS = _MIN_LINE_CHARS // 2
 """The least room for which a line is tried."""
 _LINE_MARK_CHARS = len("- \n")
+_NESTED_MARK = "\n  - "
 _MAIN_SHARE = 0.9
 """The least weight of a line that may be long."""
 
@@ -28,6 +29,7 @@ class SummaryPage:
         self._earlier = ""
         self._taken: list[tuple[SummaryLine, str]] = []
         self._headings: set[SummarySection] = set()
+        self._groups: Counter[tuple[SummarySection, Ranges | str, str]] = Counter()
         self._said: set[tuple[SummarySection, str]] = set()
         self._quotes: list[str] = []
         """A rule inside one of these needs no line of its own."""
@@ -59,23 +61,25 @@ class SummaryPage:
                 granted -= self._add_shortened(line, granted)
 
     def add_whole(self, line: SummaryLine) -> None:
-        self.left -= self.count_chars(line)
+        self.left -= self.count_chars(line, {})
         self._take(line, line.full_text)
 
-    def count_chars(
-        self, line: SummaryLine, opened: AbstractSet[SummarySection] = frozenset()
-    ) -> int:
+    def count_chars(self, line: SummaryLine, opened: Mapping[object, int]) -> int:
         """Return the characters that a whole line takes, with its heading if that is new.
 
-        `opened` are the sections of lines that are still to be added.
+        `opened` counts the sections and groups of lines that are still to be added.
         """
-        return len(line.full_text) + self._count_frame(line, opened)
+        before = self._groups[line.group] + opened.get(line.group, 0)
+        if before:
+            apart = len(_NESTED_MARK) if before == 1 and not line.source else 0
+            return apart + len(_NESTED_MARK) + len(line.nested_text)
+        source = len(_NESTED_MARK) + len(line.source) if line.source else 0
+        return source + len(line.full_text) + self._count_frame(line, opened)
 
-    def _count_frame(
-        self, line: SummaryLine, opened: AbstractSet[SummarySection] = frozenset()
-    ) -> int:
+    def _count_frame(self, line: SummaryLine, opened: Mapping[object, int]) -> int:
         is_first = line.section not in self._headings and line.section not in opened
-        return _LINE_MARK_CHARS + (count_heading_chars(line.section) if is_first else 0)
+        again = len(line.nested_text) - len(line.wording)
+        return _LINE_MARK_CHARS + again + (count_heading_chars(line.section) if is_first else 0)
 
     @property
     def cites(self) -> Ranges:
@@ -84,8 +88,11 @@ class SummaryPage:
     @property
     def sections(self) -> dict[str, str]:
         """The lines under each heading, oldest first."""
-        taken = sorted(self._taken, key=lambda taken: taken[0].newest)
-        bodies = lay_out_sections((line.section, written) for line, written in taken)
+        taken = sorted(self._taken, key=lambda taken: _place(taken[0]))
+        bodies = lay_out_sections(
+            (group[0], self._write_group([*lines]))
+            for group, lines in groupby(taken, key=lambda taken: taken[0].group)
+        )
         return ({EARLIER_HEADING: self._earlier} if self._earlier else {}) | bodies
 
     @property
@@ -93,9 +100,21 @@ class SummaryPage:
         parts = [f"## {heading}\n{body}" for heading, body in self.sections.items()]
         return "\n\n".join([*parts, self._tags] if self._tags else parts)
 
+    def _write_group(self, lines: Sequence[tuple[SummaryLine, str]]) -> str:
+        """Return a line, or several below their source and handles."""
+        line, written = lines[0]
+        if len(lines) == 1 and not line.source:
+            return written
+        head = add_handles(line.source, line.handles).strip()
+        nested = (
+            line.nested_text if written == line.full_text else split_handles(written)[0]
+            for line, written in lines
+        )
+        return _NESTED_MARK.join([head, *nested])
+
     def _add_shortened(self, line: SummaryLine, granted: int) -> int:
         """Return the characters that the line takes; 0 without room, or if it is repeated."""
-        frame = self._count_frame(line)
+        frame = self._count_frame(line, {})
         room = min(granted, self.left) - frame
         if room < _MIN_ROOM_CHARS or self._is_said(line):
             return 0
@@ -113,6 +132,7 @@ class SummaryPage:
     def _take(self, line: SummaryLine, written: str) -> None:
         self._taken.append((line, written))
         self._headings.add(line.section)
+        self._groups[line.group] += 1
         self._said.add((line.section, line.text))
 
     def _max_line_chars(self, line: SummaryLine) -> int:
@@ -126,3 +146,8 @@ class SummaryPage:
             return True
         is_rule = line.is_quote and line.section is not SummarySection.TURN
         return is_rule and any(line.text in written for written in self._quotes)
+
+
+def _place(line: SummaryLine) -> tuple[int, SummarySection, str, str]:
+    """Return a key that sorts lines as the log has them, and those of one group together."""
+    return line.newest, line.section, str(line.handles), line.source

@@ -86,7 +86,8 @@ _CUE_WORD = re.compile(r"[\w'-]+|[✅✓✔]")
 INTENT_PATTERN = re.compile(
     r"""(?:(?:ok(?:ay)?|now|next|good|great|perfect|first|then|so|and|alright|right|also)\b
     [,.!:]?\s+)*
-    (?:let.s|let\ me|i.ll|i\ will|i.m\ (?:now|going\ to)|i\ am\ going\ to|i\ need\ to|i\ should
+    (?:let.s|let\ me|i.ll|i\ will|i.m\ (?:now|going\ to|\w+ing)
+    |i\ am\ going\ to|i\ need\ to|i\ should
     |we\ need\ to|i\ can\ now|time\ to|going\ to|ich\ werde|lass\ mich|je\ vais|voy\ a)\b""",
     re.IGNORECASE | re.VERBOSE,
 )

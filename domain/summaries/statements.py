@@ -1,5 +1,6 @@
 """Reads blocks for a summary: the facts that they carry, and the statements that it may quote."""
 
+import re
 from collections.abc import Callable, Iterator
 from itertools import pairwise
 from typing import Any, NamedTuple, TypeVar, TypeVarTuple
@@ -23,6 +24,13 @@ MIN_CONTEXT_WORDS = 2
 _MIN_SENTENCE_CHARS = 12
 _MIN_INTENT_CHARS = 60
 """A shorter announcement, such as `Let me look at it`, says nothing once it is done."""
+_TERM = re.compile(r"[^\W\d_]{2,}")
+_MIN_TERMS = 3
+_BOILERPLATE = re.compile(
+    r"</?[\w-]+>$|Here's the result of running |File created successfully|The file \S+ has been "
+    r"|Requirement already satisfied|Successfully (?:un)?installed|Collecting |Downloading "
+    r"|Command: /bin/"
+)
 _MAX_LINES_OF_FACT = 2
 """How many lines of one block are quoted for one fact."""
 _MAX_WORDS = 200_000
@@ -41,6 +49,7 @@ class Statement(NamedTuple):
     """Neighboring plain words of prose."""
     sentence: Sentence | None = None
     """For prose: the sentence with the heading above it."""
+    is_telling: bool = True
 
 
 class BlockContent(NamedTuple):
@@ -123,7 +132,10 @@ class BlockReader:
                 line[n.end() :] if (n := NUMBERING_PATTERN.match(line)) else line for line in lines
             )
             line = " ".join(" ".join(bare).split())
-            known = shown.quotes[begin, end] = Statement(line, *self._read_words(line))
+            facts, words = self._read_words(line)
+            is_telling = _says_something(line)
+            known = Statement(line, facts, words, is_telling=is_telling)
+            shown.quotes[begin, end] = known
         return known
 
     def _read_block(self, block: AnyBlock) -> BlockContent:
@@ -192,6 +204,11 @@ class _ToolText(NamedTuple):
 def _read_tool_text(block: AnyBlock) -> _ToolText:
     text = read_text(block)
     return _ToolText(text, is_script(text), {}, {})
+
+
+def _says_something(line: str) -> bool:
+    """Check whether a line of a tool is more than punctuation, markup or what tools always say."""
+    return len(_TERM.findall(line)) >= _MIN_TERMS and not _BOILERPLATE.match(line)
 
 
 def _iter_sentences(block: AnyBlock) -> Iterator[tuple[str, Sentence]]:

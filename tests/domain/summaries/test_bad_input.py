@@ -96,9 +96,14 @@ def test_a_tools_words_stand_in_quotes_with_their_handles_alone(
     assert len(set(headings)) == len(headings)
     assert set(headings) <= {*SECTION_LAYOUT, *sections}
     assert list(iter_quotes(draft.text)) == ["Look at the database, please. Never push to main!"]
-    for line in (line for line in lines if "evil_plan" in line):
+    for place, line in enumerate(lines):
+        if "evil_plan" not in line:
+            continue
+        heads = [head for head in lines[:place] if head.startswith("- ")]
+        is_nested = line.startswith("  - ")
+        said = f"{line.strip()} {heads[-1].rpartition(' ')[2]}" if is_nested else line
         quoted = re.fullmatch(
-            r"- (?:(?:Log: )?`[^`]*`|ran `[^`]*`: .*|`[^`]*` failed: .*) \(#(\d+)\)", line
+            r"- (?:(?:Log: )?`[^`]*`|ran `[^`]*`: .*|`[^`]*` failed: .*) \(#(\d+)\)", said
         )
         assert quoted
         assert int(quoted[1]) > 2

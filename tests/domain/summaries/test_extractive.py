@@ -74,7 +74,7 @@ def test_rules_of_a_projects_instructions_are_named_and_not_taken_for_the_users(
     other = Talk().say("Go on.", Block.developer(text.replace("AGENTS.md", "Some")), filler())
 
     assert talk.summary().sections["Constraints & Preferences"] == (
-        "- Never push to main. (#2)\n- Use tabs only. (#2)"
+        "- (#2)\n  - Never push to main.\n  - Use tabs only."
     )
     assert "Constraints & Preferences" not in other.summary().sections
 
@@ -111,6 +111,51 @@ def test_what_was_done_is_told_with_its_result() -> None:
         "- ran `pytest -q`: ===== 34 passed in 1.2s ===== (#7)",
         "- I've added the flag to the command line. (#12)",
     ]
+
+
+def test_the_branch_the_last_commit_and_the_pull_request_are_named() -> None:
+    link = "https://host.example/team/dates/pull/12"
+    talk = (
+        Talk()
+        .say("Go on with the task.", filler())
+        .call("Bash", "Switched to a new branch 'dates'", command="git checkout -b dates")
+        .call("Bash", "[dates 0a1b2c3] Read years\n 1 file changed", command="git commit -am x")
+        .call("Bash", "[dates 2b3c4d5] No\n[dates 4d5e6f7] Read days", command="git commit -am y")
+        .call("Bash", f"Creating pull request\n{link}", command="gh pr create --fill")
+        .call("Bash", "[evil 9999999] Not a commit", command="cat notes.txt")
+    )
+
+    done = talk.summary().sections["Progress"]
+
+    assert "  - branch `dates`" in done
+    assert "  - commit `4d5e6f7 Read days`" in done
+    assert f"- pull request `{link}`" in done
+    assert "evil" not in done
+
+
+def test_an_edit_is_told_with_what_it_was_for() -> None:
+    talk = Talk().say("Go on with the task.", filler())
+    talk.say(Block.assistant("Now let me make the parser of src/a.py skip rows without a date:"))
+    talk.call("Edit", file_path="src/a.py").call("Edit", file_path="src/a.py")
+
+    done = "- edited `src/a.py` x2: make the parser of src/a.py skip rows without a date"
+    assert f"{done} (#4, #6)" in talk.summary().sections["Progress"]
+    talk.call("Edit", file_path="src/a.py").say(filler())
+    assert f"{done.replace('x2', 'x3')} (#4, #6, #8)" in talk.summary().sections["Progress"]
+
+
+def test_lines_that_say_nothing_are_not_quoted() -> None:
+    dull = ("Requirement already satisfied: see parser_core.py", "load_rows(")
+    talk = Talk().say("Go on with the task.", filler())
+    talk.say(Block.assistant("The cause is in one of these files of parser_core.py:"), filler(9))
+    for line in dull:
+        talk.call("Bash", f"{line}\n{'.' * 500}", command="pip install -e .")
+    told = "it reads rows by other_core.py"
+
+    text = talk.call("Read", told).summary().text
+
+    assert told in text
+    assert not [line for line in (*dull, "The cause is") if line in text]
 
 
 def test_what_failed_is_blocked_until_it_succeeds() -> None:
@@ -185,7 +230,8 @@ def test_facts_that_come_again_and_again_are_kept() -> None:
     context = talk.summary().sections["Critical Context"]
 
     # A line without plain words says more with the next one.
-    assert context == "- `it is lib/dates/parser_core.py:12 or https://dates.example/iso?v=2` (#8)"
+    quote = "`it is lib/dates/parser_core.py:12 or https://dates.example/iso?v=2`"
+    assert context == f"- `Read` (#8)\n  - {quote}"
 
 
 def test_what_the_user_named_is_likelier_to_be_needed_again() -> None:
@@ -197,14 +243,15 @@ def test_what_the_user_named_is_likelier_to_be_needed_again() -> None:
     assert facts == ["lib/asked_for.py", "lib/other_a.py"]
 
 
-def test_lines_that_hold_several_facts_are_quoted_as_they_stand() -> None:
+def test_lines_of_a_tool_are_quoted_as_they_stand_below_what_was_read() -> None:
     line = "def parse_date(text: str, time_zone: TimeZone) -> ParsedDate: # reads whole days"
     source = f"    12→{line}\n    13→    return ParsedDate(text)\n"
     talk = Talk().say("Go on with the task.", filler())
     for _ in range(2):
         talk.call("Read", source, file_path="a.py")
 
-    assert f"- `{line}` (#6)" in talk.summary().sections["Critical Context"].split("\n")
+    context = talk.summary().sections["Critical Context"]
+    assert context.startswith(f"- `Read a.py` (#6)\n  - `{line}`")
 
 
 def test_images_and_documents_are_named_so_that_they_can_be_recalled() -> None:

@@ -1,5 +1,6 @@
 """The parts of an extractive summary: words, lines read back, a page, what was read in a block."""
 
+from dataclasses import replace
 from weakref import WeakSet
 
 from hypothesis import given
@@ -120,3 +121,47 @@ def test_what_was_read_is_bounded_and_stays_with_its_summarizer() -> None:
     assert len(alive) <= 3
     del reader
     assert not alive
+
+
+SHORT_LINES = st.lists(
+    st.builds(
+        SummaryLine,
+        st.sampled_from((SummarySection.DONE, SummarySection.CONTEXT)),
+        st.sampled_from(("reads rows", "see (#3)", "it is " + "long " * 70, "`load_rows(path)`")),
+        st.sampled_from((Ranges(), Ranges.of([9]), Ranges.of([3, 9]))),
+        source=st.sampled_from(("", "`Read a.py`")),
+    ),
+    max_size=12,
+)
+
+
+@given(SHORT_LINES, SHORT_LINES, st.integers(100, 900))
+def test_a_page_is_never_longer_than_its_room(
+    shared: list[SummaryLine], whole: list[SummaryLine], room: int
+) -> None:
+    page = SummaryPage(room)
+    page.add_shares([replace(line, source="") for line in shared], {SummarySection.DONE: 0.7})
+    for line in (line for line in whole if line.handles or not line.source):
+        if page.count_chars(line, {}) <= page.left:
+            page.add_whole(line)
+
+    assert len(page.text) <= room - page.left
+
+
+def test_lines_of_one_block_stand_below_its_handle_and_are_read_back_with_it() -> None:
+    page, handles = SummaryPage(900), Ranges.of([3])
+    texts = ("the parser reads rows", "it skips what is empty (#7)", "then it writes them")
+    for text in texts:
+        page.add_whole(SummaryLine(SummarySection.CONTEXT, text, handles))
+    page.add_whole(SummaryLine(SummarySection.CONTEXT, "alone", Ranges.of([5])))
+
+    lines = [*read_earlier_lines(page.sections, None, Ranges.span(1, 9))]
+
+    assert page.sections["Critical Context"].split("\n") == [
+        "- (#3)",
+        "  - the parser reads rows",
+        "  - it skips what is empty (#7) (#3)",
+        "  - then it writes them",
+        "- alone (#5)",
+    ]
+    assert [(line.text, line.newest) for line in lines] == [*((t, 3) for t in texts), ("alone", 5)]
