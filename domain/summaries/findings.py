@@ -210,6 +210,7 @@ def _read_repository(result: AnyBlock) -> dict[str, str]:
 
 
 def _read_purpose(block: AnyBlock, reader: BlockReader) -> str:
+    """Return the last sentence of a text without its lead-in; empty if it is long."""
     lines = reader.read(block).sentences
     said = _LEAD_IN.sub("", lines[-1].text, count=1).rstrip(":.") if lines else ""
     return said if len(said) <= _MAX_PURPOSE_CHARS else ""

@@ -50,6 +50,7 @@ class Statement(NamedTuple):
     sentence: Sentence | None = None
     """For prose: the sentence with the heading above it."""
     is_telling: bool = True
+    """Whether a line of a tool is worth quoting for what it says."""
 
 
 class BlockContent(NamedTuple):
