@@ -284,6 +284,7 @@ def test_blocks_of_another_program_are_sent(opened: SessionStore, server: Loopba
     assert roles == ["user", "assistant", "tool", "user"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("where", ["module", "page"])
 def test_the_program_that_a_reader_sees_runs(where: str, tmp_path: Path, server: Loopback) -> None:
     server.script = lambda _: Says("Hello to you.")
@@ -292,6 +293,7 @@ def test_the_program_that_a_reader_sees_runs(where: str, tmp_path: Path, server:
     assert run_program("-c", program, server=server, cwd=tmp_path) == ["Hello to you."]
 
 
+@pytest.mark.slow
 def test_the_example_goes_on_in_its_conversation(tmp_path: Path, server: Loopback) -> None:
     script = str(ROOT / "scripts" / "example_pydantic_ai.py")
     for _ in range(2):
