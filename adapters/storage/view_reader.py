@@ -2,7 +2,7 @@
 
 import os
 from contextlib import AbstractContextManager
-from functools import cached_property, partial
+from functools import partial
 from threading import RLock
 from typing import cast
 
@@ -47,6 +47,7 @@ class ViewReader:
         if generation is None:
             generation = store.find_generation(namespace, key)
         self.generation = generation
+        self._chain: Chain | None = None
         self._process = os.getpid()
         self._advancing = RLock()
         self._newest: _Fold | None = None
@@ -67,10 +68,14 @@ class ViewReader:
             self._process, self._advancing = os.getpid(), RLock()
         return self._advancing
 
-    @cached_property
+    @property
     def chain(self) -> Chain:
         """The streams of the session's positions."""
-        return self.store.find_session_chain(self.namespace, self.key, self.generation)
+        # Before Python 3.12 a cached_property holds a lock while it reads, which would stay locked
+        # in a child that is forked meanwhile.
+        if self._chain is None:
+            self._chain = self.store.find_session_chain(self.namespace, self.key, self.generation)
+        return self._chain
 
     @property
     def lineage_chain(self) -> Chain:
