@@ -3,7 +3,6 @@
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, TypeVar
 from uuid import UUID
-from weakref import WeakKeyDictionary
 
 from pydantic import JsonValue
 
@@ -54,38 +53,6 @@ def repeat_overtaken(work: Callable[[], _T], times: int = 100) -> _T:
     return work()
 
 
-def mirror_items(
-    store: SessionStore,
-    session: StoredSession,
-    given: Sequence[JsonValue],
-    read: Callable[[int], Item],
-) -> list[int]:
-    """Let a session have exactly the items `given`, and return the position of each.
-
-    What it has after the first item that differs is taken back, and the items from there on, which
-    `read` makes by their index, are stored, all in one transaction. Of the log it reads only what
-    came since the last call here, unless something was taken back.
-    """
-    with store.batch():
-        stored = _read_stored(store, session)
-        pairs = zip(stored, given, strict=False)
-        same = next(
-            (at for at, ((_, item), wanted) in enumerate(pairs) if item != wanted),
-            min(len(stored), len(given)),
-        )
-        kept = stored[:same]
-        if same < len(stored):
-            last = kept[-1][0] if kept else 0
-            session.retract(after=last, reason="changed in the state")
-        newest = session.position
-        if same < len(given):
-            append_items(store, session, [read(at) for at in range(same, len(given))])
-            kept += _read_items(session, newest)
-        mirrored = _make_mirrored(session, kept)
-    _remember(store, session, mirrored)
-    return [position for position, _ in kept]
-
-
 class _Mirrored(NamedTuple):
     """The items of a session at one position of its stream."""
 
@@ -97,37 +64,73 @@ class _Mirrored(NamedTuple):
 
 
 _MAX_MIRRORED = 16
-"""How many sessions of a store are remembered, those that were used last."""
-_mirrored = WeakKeyDictionary[SessionStore, dict[tuple[str, str], _Mirrored]]()
+"""How many sessions are remembered, those that were used last."""
+
+
+class ItemMirror:
+    """Lets sessions of a store have exactly the items that a framework gives.
+
+    It remembers what the sessions used last have, so as to read only what came since, unless
+    something was taken back.
+    """
+
+    def __init__(self, store: SessionStore) -> None:
+        self.store = store
+        self._known: dict[tuple[str, str], _Mirrored] = {}
+
+    def mirror(
+        self, session: StoredSession, given: Sequence[JsonValue], read: Callable[[int], Item]
+    ) -> list[int]:
+        """Let a session have the items `given`, and return the position of each.
+
+        What it has after the first item that differs is taken back, and the items from there on,
+        which `read` makes by their index, are stored, all in one transaction.
+        """
+        with self.store.batch():
+            stored = self._read_stored(session)
+            pairs = zip(stored, given, strict=False)
+            same = next(
+                (at for at, ((_, item), wanted) in enumerate(pairs) if item != wanted),
+                min(len(stored), len(given)),
+            )
+            kept = stored[:same]
+            if same < len(stored):
+                last = kept[-1][0] if kept else 0
+                session.retract(after=last, reason="changed in the state")
+            newest = session.position
+            if same < len(given):
+                append_items(self.store, session, [read(at) for at in range(same, len(given))])
+                kept += _read_items(session, newest)
+            mirrored = _make_mirrored(session, kept)
+        self._remember(session, mirrored)
+        return [position for position, _ in kept]
+
+    def _read_stored(self, session: StoredSession) -> list[tuple[int, JsonValue]]:
+        """Return the position and JSON of each item that a session has."""
+        known = self._known.get((session.namespace, session.key))
+        if (
+            known is None
+            or known.stream != session.log.id
+            or known.retraction != session.info.state.retraction
+        ):
+            return _read_items(session, 0)
+        return [*known.items, *_read_items(session, known.position)]
+
+    def _remember(self, session: StoredSession, mirrored: _Mirrored) -> None:
+        known = self._known
+        known.pop((session.namespace, session.key), None)
+        known[session.namespace, session.key] = mirrored
+        while len(known) > _MAX_MIRRORED:
+            known.pop(next(iter(known)), None)
 
 
 def _make_mirrored(session: StoredSession, items: Sequence[tuple[int, JsonValue]]) -> _Mirrored:
     return _Mirrored(session.log.id, session.position, session.info.state.retraction, list(items))
 
 
-def _read_stored(store: SessionStore, session: StoredSession) -> list[tuple[int, JsonValue]]:
-    """Return the position and JSON of each item that a session has."""
-    known = _mirrored.get(store, {}).get((session.namespace, session.key))
-    if (
-        known is None
-        or known.stream != session.log.id
-        or known.retraction != session.info.state.retraction
-    ):
-        return _read_items(session, 0)
-    return [*known.items, *_read_items(session, known.position)]
-
-
 def _read_items(session: StoredSession, after: int) -> list[tuple[int, JsonValue]]:
     blocks = session.blocks(after=after)
     return [(one.position, item) for one in blocks if (item := one.item) is not None]
-
-
-def _remember(store: SessionStore, session: StoredSession, mirrored: _Mirrored) -> None:
-    known = _mirrored.setdefault(store, {})
-    known.pop((session.namespace, session.key), None)
-    known[session.namespace, session.key] = mirrored
-    while len(known) > _MAX_MIRRORED:
-        known.pop(next(iter(known)), None)
 
 
 def _append_any(

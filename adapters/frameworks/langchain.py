@@ -56,12 +56,10 @@ from cutbank import (
     run_async,
 )
 
-from .item_append import mirror_items
+from .item_append import ItemMirror
 
 _PROVIDER = "langchain"
-"""Whose items the messages are."""
-_RENDERER = "langchain"
-"""The format that recorded calls name, in which a view is sent."""
+"""Whose items the messages are, and the format that recorded calls name."""
 
 
 class CutbankMiddleware(AgentMiddleware[Any, Any, Any]):
@@ -84,6 +82,7 @@ class CutbankMiddleware(AgentMiddleware[Any, Any, Any]):
         super().__init__()
         self.store = store
         self.namespace = namespace
+        self._mirror = ItemMirror(store)
         self._compaction: dict[str, Any] = {"policy": policy, "limit": limit, "model": model}
 
     def wrap_model_call(
@@ -154,7 +153,7 @@ class CutbankMiddleware(AgentMiddleware[Any, Any, Any]):
         A thread may go on from an earlier checkpoint, and a node may remove or change messages.
         """
         given = [_to_json(message) for message in messages]
-        mirror_items(self.store, session, given, lambda at: _read_message(messages[at], given[at]))
+        self._mirror.mirror(session, given, lambda at: _read_message(messages[at], given[at]))
 
 
 def _show(request: ModelRequest[Any], view: HistoryView) -> ModelRequest[Any]:
@@ -227,7 +226,7 @@ def _record_call(loop: AgentLoop, view: HistoryView, response: ModelResponse[Any
     for message in response.result:
         if isinstance(message, AIMessage):
             loop.record_call(
-                view, call_id=message.id, renderer=_RENDERER, usage=_read_usage(message)
+                view, call_id=message.id, renderer=_PROVIDER, usage=_read_usage(message)
             )
             return
 
@@ -257,4 +256,4 @@ def _render(view: ViewContent) -> dict[str, Any]:
     }
 
 
-register_renderer(_RENDERER, _render)
+register_renderer(_PROVIDER, _render)

@@ -164,8 +164,8 @@ class CutbankSession:
         return replace(
             config,
             call_model_input_filter=serve_view,
-            model=_AskedAgain(given, self) if isinstance(given, Model) else given,
-            model_provider=_AskingProvider(config.model_provider, self),
+            model=_RetryingModel(given, self) if isinstance(given, Model) else given,
+            model_provider=_RetryingProvider(config.model_provider, self),
         )
 
     async def shrink(self, error: Exception) -> list[TResponseInputItem]:
@@ -282,7 +282,7 @@ def _tie_answers(items: Iterable[Item]) -> Iterator[Item]:
             yield replace(item, blocks=blocks) if is_models else item
 
 
-class _AskedAgain(Model):
+class _RetryingModel(Model):
     """A model that is asked again with a smaller view where it refuses one as too long."""
 
     def __init__(self, model: Model, session: CutbankSession) -> None:
@@ -312,13 +312,13 @@ class _AskedAgain(Model):
         await self._model.close()
 
 
-class _AskingProvider(ModelProvider):
+class _RetryingProvider(ModelProvider):
     def __init__(self, provider: ModelProvider, session: CutbankSession) -> None:
         self._provider = provider
         self._session = session
 
     def get_model(self, model_name: str | None) -> Model:
-        return _AskedAgain(self._provider.get_model(model_name), self._session)
+        return _RetryingModel(self._provider.get_model(model_name), self._session)
 
     async def aclose(self) -> None:
         await self._provider.aclose()

@@ -69,12 +69,10 @@ from cutbank import (
     run_async,
 )
 
-from .item_append import mirror_items
+from .item_append import ItemMirror
 
 _PROVIDER = "pydantic-ai"
-"""Whose items the messages are."""
-_RENDERER = "pydantic-ai"
-"""The format that recorded calls name, in which a view is sent."""
+"""Whose items the messages are, and the format that recorded calls name."""
 _running: ContextVar[str | None] = ContextVar("cutbank_pydantic_ai_running", default=None)
 """The session of the run that the current task belongs to."""
 
@@ -97,6 +95,7 @@ class CutbankHistory(AbstractCapability[Any]):
     ) -> None:
         self.store = store
         self.namespace = namespace
+        self._mirror = ItemMirror(store)
         self._compaction: dict[str, Any] = {"policy": policy, "limit": limit, "model": model}
         self._history: list[ModelMessage] = []
         """The run's own messages, which it goes on adding to."""
@@ -164,7 +163,7 @@ class CutbankHistory(AbstractCapability[Any]):
                 loop.record_call,
                 view,
                 call_id=response.provider_response_id,
-                renderer=_RENDERER,
+                renderer=_PROVIDER,
                 usage=_read_usage(response),
                 stop_reason=response.finish_reason,
             )
@@ -172,7 +171,7 @@ class CutbankHistory(AbstractCapability[Any]):
 
     def get_wrapper_model(self, model: Model) -> Model:
         """Let the model be asked again where it refuses a view as too long."""
-        return _AskedAgain(model, self)
+        return _RetryingModel(model, self)
 
     async def shrink(self, error: Exception) -> list[ModelMessage]:
         """Return a smaller view after the model refused one; raise any other error again."""
@@ -223,7 +222,7 @@ class CutbankHistory(AbstractCapability[Any]):
 
     def _store(self, session: StoredSession, messages: Sequence[ModelMessage]) -> None:
         self._messages = list(messages)
-        self._positions = mirror_messages(self.store, session, self._messages)
+        self._positions = mirror_messages(self._mirror, session, self._messages)
 
     def _show(self, view: HistoryView) -> list[ModelMessage]:
         """Return what a view sends; the messages that it has whole are the run's own."""
@@ -243,7 +242,7 @@ class CutbankHistory(AbstractCapability[Any]):
         return shown
 
 
-class _AskedAgain(WrapperModel):
+class _RetryingModel(WrapperModel):
     """A model that is asked again with a smaller view where it refuses one as too long."""
 
     def __init__(self, wrapped: Model, history: CutbankHistory) -> None:
@@ -281,12 +280,12 @@ class _AskedAgain(WrapperModel):
 
 
 def mirror_messages(
-    store: SessionStore, session: StoredSession, messages: Sequence[ModelMessage]
+    mirror: ItemMirror, session: StoredSession, messages: Sequence[ModelMessage]
 ) -> list[int]:
     """Let a session have exactly these messages, and return the position of each."""
     given = ModelMessagesTypeAdapter.dump_python(list(messages), mode="json")
-    return mirror_items(
-        store, session, given, lambda at: Item(given[at], _read_blocks(messages[at]), _PROVIDER)
+    return mirror.mirror(
+        session, given, lambda at: Item(given[at], _read_blocks(messages[at]), _PROVIDER)
     )
 
 
@@ -400,4 +399,4 @@ def _render(view: ViewContent) -> dict[str, Any]:
     return {"messages": ModelMessagesTypeAdapter.dump_python(messages, mode="json")}
 
 
-register_renderer(_RENDERER, _render)
+register_renderer(_PROVIDER, _render)

@@ -35,6 +35,7 @@ from cutbank import (
     run_async,
 )
 
+from .item_append import ItemMirror
 from .pydantic_ai import load_messages, mirror_messages
 
 _RUN = TypeAdapter(RunRecord)
@@ -55,6 +56,7 @@ class CutbankStepStore:
     def __init__(self, store: SessionStore, *, namespace: str = "default") -> None:
         self.store = store
         self.namespace = namespace
+        self._mirror = ItemMirror(store)
 
     async def register_run(self, record: RunRecord) -> None:
         """Store what a run is; the newest record of it counts."""
@@ -164,7 +166,7 @@ class CutbankStepStore:
         value = _SNAPSHOT.dump_python(snapshot, mode="json", exclude={"messages"})
         with self.store.batch():
             session = self.store.session(name, namespace=self.namespace, parent=parent)
-            positions = mirror_messages(self.store, session, snapshot.messages)
+            positions = mirror_messages(self._mirror, session, snapshot.messages)
             stored = {
                 "snapshot": value,
                 "session": name,

@@ -53,16 +53,14 @@ from cutbank import (
     register_renderer,
 )
 
-from .item_append import append_items, mirror_items
+from .item_append import ItemMirror, append_items
 
 if TYPE_CHECKING:
     from strands.agent.agent import Agent
     from strands.multiagent import MultiAgentBase
 
 _PROVIDER = "strands"
-"""Whose items the messages are."""
-_RENDERER = "strands"
-"""The format that recorded calls name, in which a view is sent."""
+"""Whose items the messages are, and the format that recorded calls name."""
 
 
 class CutbankSessionRepository(SessionRepository):
@@ -75,6 +73,7 @@ class CutbankSessionRepository(SessionRepository):
     def __init__(self, store: SessionStore, *, namespace: str = "default") -> None:
         self.store = store
         self.namespace = namespace
+        self._mirror = ItemMirror(store)
 
     def log(self, session_id: str, agent_id: str = "default") -> StoredSession:
         """Return the stored session of an agent. Raises NotFoundError if there is none."""
@@ -145,7 +144,7 @@ class CutbankSessionRepository(SessionRepository):
             )
         messages[ids.index(session_message.message_id)] = session_message
         given = [message.to_dict() for message in messages]
-        mirror_items(self.store, agent, given, lambda at: _read_item(messages[at]))
+        self._mirror.mirror(agent, given, lambda at: _read_item(messages[at]))
 
     def list_messages(
         self,
@@ -280,7 +279,7 @@ class CutbankConversationManager(ConversationManager):
         self._served = None
         loop.record_call(
             view,
-            renderer=_RENDERER,
+            renderer=_PROVIDER,
             usage=_read_usage(event.stop_response.message),
             stop_reason=event.stop_response.stop_reason,
         )
@@ -390,4 +389,4 @@ def _render(view: ViewContent) -> dict[str, Any]:
     return {"messages": encode_bytes_values(messages)}
 
 
-register_renderer(_RENDERER, _render)
+register_renderer(_PROVIDER, _render)

@@ -8,16 +8,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import cutbank
-from cutbank import Block, Item, SessionStore
-from cutbank.frameworks.item_append import mirror_items
+from cutbank import Block, Item
+from cutbank.frameworks.item_append import ItemMirror
 
 
-def mirror(store: SessionStore, items: list[Any], session: str = "s") -> list[Any]:
+def mirror(mirrored: ItemMirror, items: list[Any], session: str = "s") -> list[Any]:
     """Let the session have an item of each value, and return the values that are in the log."""
-    log = store.session(session)
+    log = mirrored.store.session(session)
     given = [{"of": item} for item in items]
-    positions = mirror_items(
-        store, log, given, lambda at: Item(given[at], [Block.user(str(items[at]))], "test")
+    positions = mirrored.mirror(
+        log, given, lambda at: Item(given[at], [Block.user(str(items[at]))], "test")
     )
     found: list[Any] = [one for one in log.blocks() if one.item is not None]
     assert positions == [one.position for one in found]
@@ -38,6 +38,7 @@ WRITES = st.one_of(
 def test_the_log_has_the_items_that_were_given_last(writes: list[list[int] | str]) -> None:
     with cutbank.open(":memory:") as store:
         items: list[Any] = []
+        mirrored = ItemMirror(store)
         for write in writes:
             log = store.session("s")
             match write:
@@ -55,14 +56,15 @@ def test_the_log_has_the_items_that_were_given_last(writes: list[list[int] | str
                     store.delete(log)
                 case _:
                     log.append(Block.note("no item"))
-            assert mirror(store, items) == items
+            assert mirror(mirrored, items) == items
 
 
 def test_what_another_process_wrote_is_seen(tmp_path: Path) -> None:
-    with cutbank.open(tmp_path / "a.db") as one, cutbank.open(tmp_path / "a.db") as two:
+    with cutbank.open(tmp_path / "a.db") as own, cutbank.open(tmp_path / "a.db") as other:
+        one, two = ItemMirror(own), ItemMirror(other)
         for items in (["a"], ["a", "b"], ["a", "b", "c"]):
             assert mirror(one, items) == items
-        two.session("s").retract(after=3)
+        other.session("s").retract(after=3)
         assert mirror(one, ["a", "b", "c", "d"]) == ["a", "b", "c", "d"]
         assert mirror(two, ["a", "x"]) == ["a", "x"]
         assert mirror(one, ["a", "x", "y"]) == ["a", "x", "y"]
@@ -70,14 +72,16 @@ def test_what_another_process_wrote_is_seen(tmp_path: Path) -> None:
 
 def test_an_undone_write_is_not_remembered(tmp_path: Path) -> None:
     with cutbank.open(tmp_path / "a.db") as store:
-        mirror(store, ["a"])
+        mirrored = ItemMirror(store)
+        mirror(mirrored, ["a"])
         with pytest.raises(KeyError):
-            mirror_items(store, store.session("s"), ["a", "b"], raise_key_error)
-        assert mirror(store, ["a", "c"]) == ["a", "c"]
+            mirrored.mirror(store.session("s"), ["a", "b"], raise_key_error)
+        assert mirror(mirrored, ["a", "c"]) == ["a", "c"]
 
 
 def test_more_sessions_than_are_remembered_are_followed(tmp_path: Path) -> None:
     with cutbank.open(tmp_path / "a.db") as store:
+        mirrored = ItemMirror(store)
         for items in (["a"], ["a", "b"], ["c"]):
             for session in range(20):
-                assert mirror(store, items, str(session)) == items
+                assert mirror(mirrored, items, str(session)) == items

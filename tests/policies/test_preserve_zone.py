@@ -107,7 +107,7 @@ def test_below_the_threshold_old_results_are_shortened_and_nothing_leaves() -> N
     assert (plan.cut, plan.summary_tokens) == (None, 0)
     assert [(trim.position, trim.head) for trim in plan.trims] == [(2, 200)]
     assert plan.reason == "threshold: 1 old tool results are longer than 1,000 characters"
-    # Neither where a cut could be made, nor where none can and somebody asks.
+    # The same where a cut could be made, and on request where no cut can be made.
     wide = talk("u=500 c r=100 u u u", limit=1_000, trigger=Trigger.THRESHOLD, in_use=700)
     small = talk("c r=100 u u u", limit=1_000)
     for window, at in ((wide, 3), (small, 2)):
