@@ -1,6 +1,7 @@
 """Defines the terms on which a session is compacted, and the blocks that stay without a pin."""
 
-from collections.abc import Callable, Iterable, Sequence
+import re
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from math import inf
 
@@ -11,12 +12,15 @@ from .item import WindowItem, group_blocks
 from .models import ModelFacts
 from .policies.policy import Policy
 
+_DIGITS = re.compile(r"\d+")
+
 
 @dataclass(frozen=True, slots=True)
 class PinRules:
     """Which blocks count as pinned because of their kind.
 
-    No summary has to carry them, and no summarizer can drop them.
+    No summary has to carry them, and no summarizer can drop them. Of an instruction that was given
+    again, such as a reminder or a file's contents, the newest counts.
     """
 
     first_prompt: bool = True
@@ -32,6 +36,7 @@ class PinRules:
         """Return the items with those that a rule covers marked as pinned; unchanged if none is."""
         room = self.most * limit if limit > 0 else inf
         prompt = _find_first_prompt(items) if self.first_prompt else frozenset()
+        outdated = _find_outdated(item for item in items if item.block.kind in self.kinds)
         groups = group_blocks(items)
         left = self.most_together * limit if limit > 0 else inf
         left -= sum(_sum_tokens(group) for group in groups if any(item.is_pinned for item in group))
@@ -41,7 +46,9 @@ class PinRules:
             meant = [
                 item
                 for item in group
-                if self._is_pinned_by_rule(item, prompt) and item.tokens <= room
+                if self._is_pinned_by_rule(item, prompt)
+                and item.tokens <= room
+                and item.position not in outdated
             ]
             # A pin keeps the whole group of its block.
             cost = 0 if any(item.is_pinned for item in group) else _sum_tokens(group)
@@ -61,6 +68,19 @@ class PinRules:
 
 def _sum_tokens(group: Sequence[WindowItem]) -> int:
     return sum(item.tokens for item in group)
+
+
+def _find_outdated(instructions: Iterable[WindowItem]) -> frozenset[int]:
+    """Return the positions of the instructions that a later one repeats or replaces."""
+    newest, outdated = dict[Hashable, int](), set[int]()
+    for item in instructions:
+        text, name = item.block.text, getattr(item.block, "name", None)
+        # A named one says in its first line what it is about; numbers there are counts and dates.
+        about = (name, _DIGITS.sub("", text.partition("\n")[0])) if name else text
+        if about in newest:
+            outdated.add(newest[about])
+        newest[about] = item.position
+    return frozenset(outdated)
 
 
 def _find_first_prompt(items: Sequence[WindowItem]) -> frozenset[int]:

@@ -69,7 +69,8 @@ def test_what_a_loop_prepares_fits_and_no_summary_outgrows_its_budget(
 
 
 def test_rules_pin_no_more_than_a_part_of_the_context_and_the_first_prompt_before_all() -> None:
-    blocks = [*[Block.developer("d")] * 9, Block.user("u"), *[Block.developer("d")] * 9]
+    rules = [Block.developer(f"rule {number}") for number in range(18)]
+    blocks = [*rules[:9], Block.user("u"), *rules[9:]]
     items = [WindowItem(at, block, 1, tokens=40) for at, block in enumerate(blocks, 1)]
 
     pinned = [item for item in PinRules().apply(items, 1_000) if item.is_pinned]
@@ -78,10 +79,28 @@ def test_rules_pin_no_more_than_a_part_of_the_context_and_the_first_prompt_befor
 
 
 def test_a_message_is_pinned_whole_or_not_at_all() -> None:
-    small, large = (Block.developer("d", message_id=name) for name in ("small", "large"))
-    sizes = [(small, 40), (small, 40), (large, 40), (large, 400)]
-    items = [WindowItem(at, block, 1, tokens) for at, (block, tokens) in enumerate(sizes, 1)]
+    sizes = [("small", 40), ("small", 40), ("large", 40), ("large", 400)]
+    items = [
+        WindowItem(at, Block.developer(f"rule {at}", message_id=message), 1, tokens)
+        for at, (message, tokens) in enumerate(sizes, 1)
+    ]
 
     pinned = [item for item in PinRules().apply(items, 1_000) if item.is_pinned]
 
     assert [item.position for item in pinned] == [1, 2]
+
+
+def test_of_an_instruction_that_was_given_again_the_newest_is_pinned() -> None:
+    given = [
+        Block.developer("Never push to main."),
+        Block.developer("Tasks: 3 open\n1. write", name="tasks"),
+        Block.developer("Tasks added: 1", name="tasks"),
+        Block.developer("Never push to main."),
+        Block.developer("Tasks: 2 open\n1. test", name="tasks"),
+        Block.developer("Never push to master."),
+    ]
+    items = [WindowItem(at, block, 1, tokens=10) for at, block in enumerate(given, 1)]
+
+    pinned = [item for item in PinRules().apply(items, 1_000) if item.is_pinned]
+
+    assert [item.position for item in pinned] == [3, 4, 5, 6]

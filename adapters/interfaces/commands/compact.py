@@ -188,7 +188,7 @@ COST_DIGITS = 6
 def outcome_to_json(outcome: CompactionOutcome, lineage: str) -> dict[str, Any]:
     return {
         "lineage": lineage,
-        **pick(outcome, "compacted reason policy pre_tokens post_tokens"),
+        **pick(outcome, "compacted reason policy pre_tokens post_tokens request_tokens"),
         "tokens_basis": SizeBasis.ESTIMATED,
         **pick(outcome, "limit limit_source boundary after first_kept left kept split_turn"),
         "repairs": [repair_to_json(repair) for repair in outcome.repairs],
@@ -246,7 +246,9 @@ def explanation_to_json(explanation: Explanation) -> dict[str, Any]:
 def list_outcome_fields(outcome: CompactionOutcome) -> Iterator[tuple[str, str]]:
     """Yield the labels and values of a compaction, or of one that a dry run made."""
     sizes = PromptSizeChange(outcome.pre_tokens, outcome.post_tokens, SizeBasis.ESTIMATED)
-    yield "view", f"{sizes}, {1 - outcome.post_tokens / outcome.pre_tokens:.0%} less"
+    yield "prompt", f"{sizes}, {1 - outcome.post_tokens / outcome.pre_tokens:.0%} less"
+    if outcome.request_tokens:
+        yield "of it", f"{outcome.request_tokens:,} tokens are not in the log: system prompt, tools"
     if outcome.limit and outcome.limit_source:
         yield "limit", f"{outcome.limit:,} tokens ({outcome.limit_source.phrase})"
     yield "why", outcome.reason
@@ -262,9 +264,21 @@ def list_outcome_fields(outcome: CompactionOutcome) -> Iterator[tuple[str, str]]
 
 
 def list_explanation_fields(explanation: Explanation) -> Iterator[tuple[str, str]]:
-    shares = {name: format_shares(getattr(explanation, name)) for name in ("leaves", "stays")}
-    told = explanation_to_json(explanation) | shares | {"stands_in": None}
-    return list_fields(told)  # the summarizers say what stands in
+    due, shortened = explanation.due, explanation.shortened
+    above = f", threshold {due.threshold:,}" if due.threshold is not None else ""
+    in_use = f"{due.used_tokens:,} of {due.limit:,} tokens in use{above}"
+    yield "due", f"{'yes' if due.fires else 'no'}: {in_use}"
+    yield "leaves", format_shares(explanation.leaves)
+    yield "stays", format_shares(explanation.stays)
+    if shortened:
+        before, after = (
+            sum(getattr(one, size) for one in shortened) for size in ("tokens", "shown")
+        )
+        handles = format_handles(Ranges.of(one.position for one in shortened))
+        count = format_count(len(shortened), "result")
+        yield "shortened", f"{count}, {before:,} -> {after:,} tokens: {handles}"
+    if len(explanation.writers) > 1:
+        yield "writers", ", then ".join(explanation.writers)
 
 
 def describe_repair(repair: Repair) -> str:

@@ -56,6 +56,8 @@ class CompactionOutcome:
     policy: str
     pre_tokens: int
     post_tokens: int
+    request_tokens: int = 0
+    """The part of both sizes that no compaction changes: system prompt, tools, unlogged content."""
     boundary: int | None = None
     after: int | None = None
     first_kept: int | None = None
@@ -92,6 +94,7 @@ def make_outcome(
         policy=request.policy.name,
         pre_tokens=window.tokens,
         post_tokens=planned.count_post_tokens(written.draft.text),
+        request_tokens=window.request_tokens,
         boundary=boundary,
         after=settlement.after,
         first_kept=settlement.first_kept,

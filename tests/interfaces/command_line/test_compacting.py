@@ -94,8 +94,8 @@ def test_a_dry_run_says_when_it_fires_what_leaves_and_what_stays(run: Run, long_
     assert sum(share["tokens"] for share in [*leaves, *stays]) == before["tokens"]
     assert explained["wanted"]["cut"] == outcome["first_kept"]
     assert (explained["stands_in"], explained["writers"]) == ("summary", ["extractive"])
-    assert f"cut {outcome['first_kept']:,}, summary tokens " in said
-    assert re.search(r"^writers +extractive$", said, re.MULTILINE)
+    assert re.search(r"^summary +by extractive$", said, re.MULTILINE)
+    assert re.search(rf"^due +no: {explained['used']:,} of ", said, re.MULTILINE)
     used = explained["used"]
     words = (*DRY, "--set", f"threshold={(used - 1) / explained['limit']}", "--json")
     due = run(*words).json["explanation"]
@@ -121,7 +121,8 @@ def test_each_repair_is_told_with_its_rule(run: Run, address: str) -> None:
     (shorter,) = outcome["explanation"]["shortened"]
     assert count_handles(repair["trimmed"]) == 1
     assert f"rule {repair['rule']}, trimmed {shorter['handle']}" in said
-    assert f"handle {shorter['handle']}, tokens {shorter['tokens']:,}, shown " in said
+    change = f"{shorter['tokens']:,} -> {shorter['shown']:,} tokens"
+    assert f"1 result, {change}: {shorter['handle']}" in said
 
 
 def test_where_no_summary_is_written_it_is_said(run: Run, long_talk: Path) -> None:
@@ -135,7 +136,6 @@ def test_where_no_summary_is_written_it_is_said(run: Run, long_talk: Path) -> No
     leaves = sum(share["blocks"] for share in explained["leaves"])
     assert count_handles(explained["wanted"]["drops"]) == leaves
     assert run(*tunacode, "--json").json["explanation"]["wanted"]["on_failure"] == "unchanged"
-    assert "on failure unchanged" in run(*tunacode).out
 
 
 def test_a_dry_run_is_priced_by_the_model_of_the_newest_call(
