@@ -45,10 +45,10 @@ if TYPE_CHECKING:
     from .adapters.runtime.kept_sources import search_sources as search_sources
     from .adapters.runtime.maintenance import run_maintenance as run_maintenance
     from .adapters.runtime.sessions.appending import AppendResult as AppendResult
-    from .adapters.runtime.sessions.block_lookup import RecalledBlock as RecalledBlock
     from .adapters.runtime.sessions.context_meter import ContextMeasurement as ContextMeasurement
     from .adapters.runtime.sessions.context_meter import find_context_limit as find_context_limit
     from .adapters.runtime.sessions.context_meter import measure_context as measure_context
+    from .adapters.runtime.sessions.recalled_blocks import RecalledBlock as RecalledBlock
     from .adapters.runtime.sessions.responses import read_message as read_message
     from .adapters.runtime.sessions.session_log import SessionInfo as SessionInfo
     from .adapters.runtime.sessions.session_records import Record as Record
@@ -166,7 +166,7 @@ _NAMES = {
         "ContextMeasurement find_context_limit measure_context"
     ),
     "adapters.runtime.sessions.appending": "AppendResult",
-    "adapters.runtime.sessions.block_lookup": "RecalledBlock",
+    "adapters.runtime.sessions.recalled_blocks": "RecalledBlock",
     "adapters.runtime.sessions.responses": "read_message",
     "adapters.runtime.sessions.session_log": "SessionInfo",
     "adapters.runtime.sessions.session_records": "Record SessionRecords",

@@ -8,10 +8,10 @@ import json
 from base64 import b64encode
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, Literal
 
 from .blocks import AnyBlock, Block, Media, Native, NativePart, Text, ToolCall, ToolResult
+from .cached_property import cached_property
 from .errors import InvalidSettingError
 from .event import StoredValue
 

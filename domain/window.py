@@ -4,10 +4,10 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from functools import cached_property
 from itertools import accumulate
 from typing import Any, TypeVar, cast
 
+from .cached_property import cached_property
 from .compaction_events import CompactBoundary, Summary, Trigger, Trim
 from .item import WindowItem, get_place, group_blocks
 from .models import ModelFacts

@@ -4,8 +4,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-from functools import cached_property
 
+from ..domain.cached_property import cached_property
 from ..domain.compaction_events import (
     BoundaryActivated,
     CompactBoundary,

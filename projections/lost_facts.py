@@ -4,11 +4,12 @@ import re
 from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cache
 from itertools import chain
 from typing import Any, Literal
 
 from ..domain.blocks import BlockKind
+from ..domain.cached_property import cached_property
 from ..domain.fidelity.anchors import AnchorKind
 from ..domain.fidelity.generic_keys import GENERIC_KEYS
 from ..domain.fidelity.rows import AGENT_KINDS, FidelityRow, RowKind, SessionRows

@@ -2,13 +2,13 @@
 
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
 from hashlib import blake2b
 from typing import cast
 
 from pydantic import JsonValue
 
 from ..domain.blocks import AnyBlock, BlockKind
+from ..domain.cached_property import cached_property
 from ..domain.compaction_events import CompactBoundary, Summary
 from ..domain.event import Event
 from ..domain.image_tokens import ImageRule, count_media_tokens

@@ -23,7 +23,7 @@ from ...domain.session_events import (
 from ...projections.block_statuses import collect_boundaries
 from ...projections.replay.recording import RecordedCall
 from ...projections.view_content import RecordedEvent, find_parted_pairs
-from ..runtime.sessions.block_lookup import get_item
+from ..runtime.sessions.recalled_blocks import get_item
 from ..runtime.sessions.session_store import SessionStore
 from ..runtime.sessions.stored_session import StoredSession
 from ..storage.event_log.chain import StreamSegment

@@ -9,7 +9,7 @@ import gzip
 import os
 from base64 import b64decode
 from collections.abc import Callable, Iterator
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from hashlib import sha1, sha256
 from importlib import import_module
 from importlib.util import find_spec
@@ -19,6 +19,7 @@ from types import FunctionType
 from typing import Any
 
 from ...domain.blocks import AnyBlock
+from ...domain.cached_property import cached_property
 from ...domain.errors import InvalidSettingError, NotFoundError
 from ...domain.image_tokens import count_media_tokens, find_image_rule
 from ...domain.token_estimate import CharacterEstimate, TokenCounter, iter_pieces

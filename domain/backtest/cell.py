@@ -3,11 +3,12 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from functools import cached_property, reduce
+from functools import reduce
 from operator import add
 
 from pydantic import Field, JsonValue
 
+from ..cached_property import cached_property
 from ..event import StoredValue
 from ..fidelity.rows import Scores, divide
 

@@ -2,8 +2,8 @@
 
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
-from functools import cached_property
 
+from ..cached_property import cached_property
 from ..token_estimate import CHARS_PER_TOKEN
 from .anchors import Anchor, list_carried_keys
 from .later_references import LaterReference, RowBoundary, iter_stakes

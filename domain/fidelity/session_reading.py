@@ -2,10 +2,11 @@
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
-from functools import cache, cached_property
+from functools import cache
 from itertools import accumulate
 from typing import NamedTuple
 
+from ..cached_property import cached_property
 from .anchors import Anchor, AnchorKind, list_carried_keys
 from .rows import AGENT_KINDS, FidelityRow, RowKind, SessionRows
 from .stakes import (

@@ -4,10 +4,10 @@ import re
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import NamedTuple
 
 from ..blocks import ToolCall
+from ..cached_property import cached_property
 from ..digest import SHELL_TOOLS, find_touched_files, normalize_tool_name, parse_names
 from ..summaries.prose import remove_inserted_text
 from .anchors import AnchorKind

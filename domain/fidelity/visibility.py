@@ -3,8 +3,8 @@
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
+from ..cached_property import cached_property
 from ..summaries.layout import MODIFIED_TAG, READ_TAG
 from .quoted_context import has_quoted_context
 from .rows import WHOLE_HISTORY, ViewSegment

@@ -3,9 +3,9 @@
 import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator
-from functools import cached_property
 from typing import NamedTuple
 
+from ..cached_property import cached_property
 from .anchors import (
     DISTINCTIVE_PATTERN,
     SEPARATORS,

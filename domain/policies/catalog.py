@@ -2,9 +2,9 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, ClassVar
 
+from ..cached_property import cached_property
 from ..errors import InvalidSettingError, NothingToCompactError
 from ..settings import setting
 from ..window import Plan, Window

@@ -2,11 +2,11 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from operator import itemgetter
 from typing import Any, ClassVar
 
 from ..blocks import ToolCall
+from ..cached_property import cached_property
 from ..compaction_events import Trigger
 from ..context_limit import LevelMarks, PruningResult, UsageLevel, Utilization
 from ..cut_points import is_carried

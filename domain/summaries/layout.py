@@ -5,10 +5,10 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from functools import cached_property
 from operator import attrgetter
 
 from ..blocks import BlockKind, ToolCall
+from ..cached_property import cached_property
 from ..compaction_events import Digest
 from ..digest import find_touched_files
 from ..item import WindowItem

@@ -3,8 +3,8 @@
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 
+from ...domain.cached_property import cached_property
 from ...domain.compaction import Compaction
 from ...domain.compaction_events import CompactBoundary, Summary, Trigger
 from ...domain.compaction_terms import REGROWTH_SHARE, CompactionTerms

@@ -6,12 +6,12 @@ Each answer of a model is a call, and so is each record of a call without an ans
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from functools import cached_property
 from operator import attrgetter
 from statistics import median
 
 from ...domain.backtest.billing import CacheReport
 from ...domain.blocks import ASSISTANT_KINDS
+from ...domain.cached_property import cached_property
 from ...domain.session_events import BlockAppended, ModelCalled, ToolCalled
 from ..read_models.timestamps import get_event_block, read_source_time
 from ..view_content import RecordedEvent

@@ -1,8 +1,10 @@
 """What the settings say counts wherever a call does not say otherwise."""
 
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
+from threading import Event
 
 import pytest
 from agent_talk import full
@@ -10,6 +12,8 @@ from opened_stores import store_of
 
 import cutbank
 from cutbank import Block, CompactionOptions, CompactionVetoedError, InvalidSettingError
+from cutbank.adapters.settings import load_settings
+from cutbank.adapters.settings.settings import Settings
 
 Settled = Callable[[str], cutbank.StoredSession]
 
@@ -89,3 +93,26 @@ def test_a_mistake_is_said_when_the_first_compaction_asks(settled: Settled) -> N
     with pytest.raises(InvalidSettingError, match=r"ours\.toml: compaction\.limit"):
         session.loop()
     assert session.view().boundary is None
+
+
+def test_a_fork_waits_until_the_settings_are_loaded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun, ended, load = Event(), Event(), load_settings.load_settings
+
+    def load_held(given: str | Path | None) -> Settings:
+        begun.set()
+        ended.wait()
+        return load(given)
+
+    monkeypatch.setattr(load_settings, "load_settings", load_held)
+    with cutbank.open(tmp_path / "log.db") as store, ThreadPoolExecutor(1) as thread:
+        locks = list(store.context.locks())
+        loaded = thread.submit(lambda: store.settings)
+        begun.wait()
+        is_waited_for = any(lock.locked() for lock in locks)
+        ended.set()
+
+        assert is_waited_for
+        assert loaded.result() is store.settings
+        assert not any(lock.locked() for lock in locks)

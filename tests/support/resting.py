@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from functools import cached_property
 from threading import Event, Semaphore
 from typing import TypeVar
 
@@ -14,6 +13,7 @@ from cutbank.adapters.runtime.idle.due_sessions import DueSession
 from cutbank.adapters.runtime.idle.idle_worker import IdleWorker
 from cutbank.adapters.runtime.idle.notices import NoticeKind, WorkerNotice
 from cutbank.adapters.settings.compaction_settings import CompactionSettings, PinSettings
+from cutbank.domain.cached_property import cached_property
 from cutbank.domain.compaction import MAIN_LINEAGE, derive_lineage_id
 from cutbank.domain.event import Event as Recorded
 from cutbank.domain.summaries.extractive import ExtractiveSummarizer

@@ -3,8 +3,9 @@
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from functools import cache, cached_property, partial
+from functools import cache, partial
 
+from ....domain.cached_property import cached_property
 from ....domain.compaction import MAIN_LINEAGE, RECORDED_LINEAGE
 from ....domain.compaction_events import BoundaryActivated, Summary
 from ....domain.errors import InvalidPositionError, NotFoundError
@@ -24,7 +25,7 @@ from ....projections.block_statuses import StatusIndex, ViewEpoch, list_view_epo
 from ....projections.lineage_tree import LineageTree, grow_tree
 from ....projections.replay.recording import RecordedCall
 from ....projections.view_content import Coordinate, RecordedEvent
-from ...runtime.sessions.block_lookup import check_end, make_recalled
+from ...runtime.sessions.recalled_blocks import check_end, make_recalled
 from ...runtime.sessions.stored_session import StoredSession
 from ...storage.compaction_sizes import measure_compactions
 from ...storage.event_log.storage_errors import translate_storage_errors

@@ -1,11 +1,11 @@
 """Rebuilds what calls were sent, in order; a view that only grew is not read again."""
 
-from functools import cached_property
 from typing import Any, cast
 from uuid import UUID
 
 from eventsourcing.persistence import MapperDeserialisationError, PersistenceError
 
+from ....domain.cached_property import cached_property
 from ....domain.compaction import MAIN_LINEAGE, RECORDED_LINEAGE
 from ....domain.errors import NotFoundError
 from ....domain.ranges import Ranges

@@ -4,13 +4,13 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from functools import cached_property
 from hashlib import blake2b
 from time import process_time
 from typing import Any, NamedTuple
 
 from ....domain.backtest.billing import PricedCall, compute_bill
 from ....domain.backtest.cell import Cell, ControlResult, MissedFact, Setup
+from ....domain.cached_property import cached_property
 from ....domain.event import Event
 from ....domain.fidelity.controls import build_controls
 from ....domain.fidelity.fidelity_measure import FidelityMeasure, compute_upper_bound

@@ -28,7 +28,7 @@ from ....domain.ranges import Ranges
 from ....domain.settlement import BlockStatus
 from ....domain.token_estimate import estimate_block
 from ....projections.block_statuses import compute_status_ranges, find_status
-from ...runtime.sessions.block_lookup import RecalledBlock, read_recalled
+from ...runtime.sessions.recalled_blocks import RecalledBlock, read_recalled
 from ...runtime.sessions.stored_session import StoredSession
 from .printing import format_count, pick
 

@@ -8,7 +8,7 @@ from ....domain.compaction import MAIN_LINEAGE
 from ....domain.errors import InvalidSettingError
 from ...analysis.auditing.diffs import number_compactions
 from ...runtime.kept_sources import SourceHit, read_kept_lines, search_sources
-from ...runtime.sessions.block_lookup import RecalledBlock
+from ...runtime.sessions.recalled_blocks import RecalledBlock
 from ...runtime.sessions.session_store import SessionStore
 from ..command_line.blocks import (
     BlockLog,

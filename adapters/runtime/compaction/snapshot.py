@@ -2,9 +2,9 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from functools import cached_property
 from math import ceil
 
+from ....domain.cached_property import cached_property
 from ....domain.compaction_events import CompactBoundary, Trigger
 from ....domain.item import WindowItem
 from ....domain.policies.policy import is_due

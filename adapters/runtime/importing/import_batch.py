@@ -2,13 +2,13 @@
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any
 from uuid import UUID
 
 from pydantic import ValidationError
 
 from ....domain.blocks import ASSISTANT_KINDS, AnyBlock, Block, Origin, ToolCall, ToolResult
+from ....domain.cached_property import cached_property
 from ....domain.compaction import RECORDED_LINEAGE
 from ....domain.errors import DuplicateToolCallError, NotFoundError, OrphanToolResultError
 from ....domain.ranges import Ranges

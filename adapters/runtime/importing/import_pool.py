@@ -8,7 +8,6 @@ from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import Future, wait
 from contextlib import ExitStack
 from dataclasses import asdict
-from functools import cached_property
 from hashlib import blake2b
 from multiprocessing import get_context, parent_process
 from multiprocessing.util import Finalize
@@ -19,6 +18,7 @@ from typing import Any, NamedTuple
 
 from pebble import ProcessExpired, ProcessPool
 
+from ....domain.cached_property import cached_property
 from ...storage.event_log.log_tables import ImportRow
 from ...storage.event_log.storage_errors import translate_storage_errors
 from ...transcripts.formats.steps import SubAgentLink

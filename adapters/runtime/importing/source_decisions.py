@@ -15,7 +15,7 @@ from ...transcripts.formats.steps import (
     Rewind,
     SourceCompaction,
 )
-from ..sessions.block_lookup import SessionBlocks
+from ..sessions.block_groups import SessionBlocks
 from ..sessions.stored_session import StoredSession
 
 SourcePositions = Mapping[str, tuple[int, int]]

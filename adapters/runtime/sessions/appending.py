@@ -1,5 +1,6 @@
 """Appends blocks and responses, each once; views show the ends of results that are too large."""
 
+import json
 from collections.abc import Callable, Iterable, Sequence
 from itertools import compress
 from typing import Any, NamedTuple, cast
@@ -20,7 +21,7 @@ from ....projections.history_view import HistoryView
 from ...storage.event_log.log_tables import AppendKey
 from ...storage.event_log.storage_errors import translate_storage_errors
 from ..compaction.event_sink import CompactionEventSink, tool_response_truncated
-from .block_lookup import are_same_blocks, read_recalled
+from .recalled_blocks import RecalledBlock, read_recalled
 from .session_log import SessionLog, make_call_fields, make_used_key_error
 
 
@@ -139,8 +140,28 @@ def _store(  # noqa: PLR0917 - the parts of an append
 def _check_same(log: SessionLog, done: AppendKey, blocks: Sequence[AnyBlock | Item]) -> None:
     """Raise ConflictError if an append's key was used for other blocks than these."""
     stored = read_recalled(log.events, log.chain(), Ranges.span(done.first, done.last))
-    if not are_same_blocks(stored, blocks):
+    if not _are_same_blocks(stored, blocks):
         raise make_used_key_error(done)
+
+
+def _are_same_blocks(stored: Iterable[RecalledBlock], given: Iterable[AnyBlock | Item]) -> bool:
+    """Return whether blocks and items were stored as they are given; message ids do not count.
+
+    An item of several blocks gets an id of its own where it is stored.
+    """
+    return [(_drop_message_id(one.block), one.item) for one in stored] == [
+        (_drop_message_id(block), item)
+        for one in given
+        for block, item in (
+            [*((block, None) for block in one.blocks[:-1]), (one.blocks[-1], json.loads(one.text))]
+            if isinstance(one, Item)
+            else [(one, None)]
+        )
+    ]
+
+
+def _drop_message_id(block: AnyBlock) -> AnyBlock:
+    return block.model_copy(update={"message_id": None})
 
 
 _MAX_BYTES_PER_CHARACTER = 4

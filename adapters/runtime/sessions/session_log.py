@@ -36,7 +36,8 @@ from ...storage.event_log.event_store import EventStore
 from ...storage.event_log.log_tables import AppendKey
 from ...storage.event_log.storage_errors import translate_storage_errors
 from ...storage.view_reader import ViewReader
-from .block_lookup import SessionBlocks, collect_positions
+from .block_groups import SessionBlocks
+from .recalled_blocks import collect_positions
 
 if TYPE_CHECKING:
     from ...settings.settings import Settings

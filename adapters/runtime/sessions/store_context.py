@@ -3,7 +3,6 @@
 from collections.abc import Callable, Container, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from functools import cached_property
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Protocol
@@ -50,6 +49,7 @@ class StoreContext:
         if isinstance(settings, str | Path) and str(settings).strip():
             settings = Path(settings).expanduser().absolute()
         self._given_settings = settings
+        self._settings: Settings | None = None
         self.opening: Opening | None = None
         """None where another process could not open it the same way: it has no way to share this
         process's clock."""
@@ -58,33 +58,41 @@ class StoreContext:
         """Stopped, the newest first, when the store is closed."""
         self._read_models: ReadModels | None = None
         self._preparations: BackgroundCompactions | None = None
-        self._opening = Lock()
+        self._opening, self._loading = Lock(), Lock()
         self.starting = Lock()
         """Held while background work starts, so that it starts once."""
         reopen_in_children(self)
 
     def locks(self) -> Iterator[Any]:
-        """Yield the locks that a fork waits for: the read models are opened under the first."""
+        """Yield the locks that a fork waits for, in the order in which threads take them."""
         yield self._opening
         if self._read_models is not None:
             yield self._read_models.file.lock
+        yield self._loading
 
     def leave_in_child(self, held: Container[Any]) -> None:
         """Forget the threads, which go on in the parent alone, and open the read models again."""
         del held
-        self._opening, self.starting = Lock(), Lock()
+        self._opening, self._loading, self.starting = Lock(), Lock(), Lock()
         self.background = []
         self._preparations = None
         _inherited.append(self._read_models)
         self._read_models = None
         self.events.leave_in_child()
 
-    @cached_property
+    @property
     def settings(self) -> "Settings":
         """How sessions are compacted where a call does not say.
 
         Raises InvalidSettingError, one line for each mistake, with file and line or variable.
         """
+        if self._settings is None:
+            # Under the lock, so that no process is forked in the middle of the import.
+            with self._loading:
+                self._settings = self._settings or self._load_settings()
+        return self._settings
+
+    def _load_settings(self) -> "Settings":
         given = self._given_settings
         if given is None or isinstance(given, str | Path):
             # A store that never compacts does not wait for the settings and their library.
@@ -98,9 +106,7 @@ class StoreContext:
         """Use these settings from now on; see `SessionStore.apply_settings`."""
         if settings.tokens != self.settings.tokens and not self._count_by(settings):
             self.events.token_counts = TokenCounts()
-        from ..compaction.hook_commands import make_hook_commands  # noqa: PLC0415 - start-up time
-
-        self.settings, self._hooks = settings, make_hook_commands(settings.hooks)
+        self._settings = settings
 
     def set_tokenizer(self, name: str) -> None:
         """Count the tokens of new blocks with this tokenizer; see `SessionStore.set_tokenizer`."""
@@ -122,13 +128,12 @@ class StoreContext:
     @property
     def listeners(self) -> list[Listener]:
         """The programs that the settings name, and then the listeners that were added."""
-        return [*self._hooks, *self.added_listeners]
-
-    @cached_property
-    def _hooks(self) -> list[Listener]:
-        from ..compaction.hook_commands import make_hook_commands  # noqa: PLC0415 - start-up time
-
-        return make_hook_commands(self.settings.hooks)
+        hooks = self.settings.hooks
+        if not hooks.commands:
+            return self.added_listeners[:]
+        with self._loading:
+            from ..compaction.hook_commands import make_hook_commands  # noqa: PLC0415 - start-up time
+        return [*make_hook_commands(hooks), *self.added_listeners]
 
     @property
     def read_models(self) -> "ReadModels":

@@ -17,13 +17,11 @@ from ....domain.session_events import Parent
 from ....projections.history_view import HistoryView
 from ...storage.event_log.storage_errors import translate_storage_errors
 from .appending import AppendResult, append_blocks, append_response
-from .block_lookup import (
-    CallEnd,
+from .block_groups import CallEnd, SessionBlocks, get_call_id
+from .recalled_blocks import (
     RecalledBlock,
-    SessionBlocks,
     collect_positions,
     find_newest_block,
-    get_call_id,
     make_recalled,
     recall_blocks,
     select_blocks,

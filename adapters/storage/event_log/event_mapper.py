@@ -5,7 +5,7 @@ import re
 from base64 import b64encode
 from collections.abc import Callable, Iterator
 from datetime import datetime
-from functools import cache, cached_property
+from functools import cache
 from hashlib import blake2b, sha256
 from threading import local
 from typing import Any, cast
@@ -16,6 +16,7 @@ from eventsourcing.domain import DomainEventProtocol
 from eventsourcing.persistence import Compressor, Mapper, MapperDeserialisationError
 from pydantic_core import from_json
 
+from ....domain.cached_property import cached_property
 from ....domain.compaction_events import CompactionOpened, Summary
 from ....domain.event import EVENT_CLASSES, Event, StoredValue, dump_state
 from ....domain.ranges import Ranges

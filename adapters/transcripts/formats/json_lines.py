@@ -4,13 +4,13 @@ import json
 from codecs import BOM_UTF8
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import orjson
 
+from ....domain.cached_property import cached_property
 from ....projections.rendering import sendable
 from .fields import MalformedError
 

@@ -4,13 +4,13 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from functools import cached_property
 from typing import Any
 from uuid import NAMESPACE_URL, UUID, uuid5
 
 from pydantic import JsonValue
 
 from ....domain.blocks import UNSENT_KINDS, AnyBlock, BlockKind, ToolCall
+from ....domain.cached_property import cached_property
 from ....domain.compaction import RECORDED_LINEAGE
 from ....domain.compaction_events import CompactBoundary, Summary
 from ....domain.event import parse_source_time

@@ -4,11 +4,11 @@ import tarfile
 from codecs import BOM_UTF8
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
-from functools import cached_property
 from io import BytesIO
 from pathlib import Path
 from typing import Any, Protocol
 
+from ....domain.cached_property import cached_property
 from .json_lines import (
     MAX_LINE_BYTES,
     KeepLine,

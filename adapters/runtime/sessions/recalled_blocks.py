@@ -1,4 +1,4 @@
-"""Reads blocks by their handles or in order, and finds what belongs to them."""
+"""Reads recorded blocks by their handles or in order."""
 
 import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
@@ -13,8 +13,8 @@ from pydantic import JsonValue
 from ....domain.blocks import AnyBlock, BlockKind, ToolResult
 from ....domain.errors import InvalidPositionError, InvalidSettingError
 from ....domain.event import Event
-from ....domain.native_item import CutItem, Item, fill_item
-from ....domain.ranges import Ranges, Run
+from ....domain.native_item import CutItem, fill_item
+from ....domain.ranges import Ranges
 from ....domain.session_events import (
     BlockAppended,
     BlockEvent,
@@ -22,17 +22,14 @@ from ....domain.session_events import (
     ToolCallAbandoned,
     ToolCalled,
     ToolReturned,
-    TurnStarted,
 )
 from ....projections.view_content import RecordedEvent
 from ...storage.event_log.chain import Chain
 from ...storage.event_log.event_store import EventStore
 from ...storage.view_reader import ViewReader
 
-_FIRST_PAGE_EVENTS, _PAGE_EVENTS = 4, 500
-"""Related blocks are usually near, so a page without a match is followed by a larger one."""
-_NEARBY_POSITIONS = 16
-"""Gaps up to this size are read through, since model calls are recorded between messages."""
+PAGE_EVENTS = 500
+"""The most events that are read at once."""
 
 
 def collect_positions(positions: Iterable[int | Ranges]) -> Ranges:
@@ -50,187 +47,15 @@ def collect_positions(positions: Iterable[int | Ranges]) -> Ranges:
     return wanted
 
 
-CallEnd = ToolReturned | ToolCallAbandoned
-
-
-def get_call_id(end: CallEnd) -> str:
-    return end.tool_call_id if isinstance(end, ToolCallAbandoned) else end.block.tool_call_id
-
-
-class SessionBlocks:
-    """The blocks of a session up to a position, to find what belongs together."""
-
-    def __init__(self, reader: ViewReader, head: int | None = None) -> None:
-        self._store, self._chain = reader.store, reader.chain
-        self._head = self._store.read_head(self._chain)[0] if head is None else head
-        self.retracted = reader.read_retracted(self._head)
-
-    def check(self, wanted: Ranges) -> None:
-        """Raise InvalidPositionError if a wanted position has no block or was retracted."""
-        log = self._store.read(self._chain, wanted & Ranges.span(1, self._head))
-        blocks = {recorded.position for recorded in log if isinstance(recorded.event, BlockEvent)}
-        for position in wanted:
-            if position not in blocks:
-                raise InvalidPositionError(f"#{position} is not a block")
-            if position in self.retracted:
-                raise InvalidPositionError(f"#{position} was retracted")
-
-    def close_groups(self, wanted: Ranges) -> Ranges:
-        """Return the wanted blocks with the rest of their call pairs and messages.
-
-        A message lies within one turn; a result may come at any time after its call.
-        """
-        group: set[int] = set()
-        for first, last in _iter_nearby_runs(wanted):
-            group |= self._find_group(wanted & Ranges.span(first, last))
-        return Ranges.of(group) - self.retracted
-
-    def close_retraction(
-        self, wanted: Ranges, open_calls: Mapping[str, int]
-    ) -> tuple[Ranges, dict[str, int]]:
-        """Return all that is retracted with the wanted positions, and the calls that open again.
-
-        A call takes its result along, wherever that is, and a block its whole item. A result
-        without its call reopens the call.
-        """
-        check_end(wanted, self._head)
-        log: list[RecordedEvent] = []
-        taken, more, reopened = Ranges(), wanted - self.retracted, dict[str, int]()
-        while more:
-            log += self._store.read(self._chain, more)
-            taken |= more
-            more, reopened = self._find_related(log, taken, open_calls)
-        blocks = Ranges.of(one.position for one in log if isinstance(one.event, BlockEvent))
-        if not blocks:
-            raise InvalidPositionError(f"{wanted} has no block that can be retracted")
-        return blocks, reopened
-
-    def _find_related(
-        self, log: Iterable[RecordedEvent], taken: Ranges, open_calls: Mapping[str, int]
-    ) -> tuple[Ranges, dict[str, int]]:
-        """Return what is to be retracted with these events, and the calls that open again then."""
-        calls = {recorded.position for recorded in log if isinstance(recorded.event, ToolCalled)}
-        answers = [one.event for one in log if isinstance(one.event, CallEnd)]
-        waiting = calls - {answer.call for answer in answers} - set(open_calls.values())
-        more = self._find_answers(waiting) | self._find_pieces(log, taken)
-        reopened: dict[str, int] = {}
-        for answer in answers:
-            if answer.call in calls:
-                continue
-            name = get_call_id(answer)
-            if name in open_calls or name in reopened:
-                # Its id was used again, and two open calls with one id could not be distinguished.
-                more.add(answer.call)
-            else:
-                reopened[name] = answer.call
-        return Ranges.of(more) - taken - self.retracted, reopened
-
-    def _find_group(self, wanted: Ranges) -> set[int]:
-        first, last = wanted.runs[0][0], wanted.runs[-1][1]
-        log = self._store.read(self._chain, Ranges.span(first, last))
-        seen = {recorded.position: recorded.event for recorded in log}
-        answers = (event for at in wanted if isinstance(event := seen[at], CallEnd))
-        group = set(wanted) | {answer.call for answer in answers}
-        elsewhere = group - seen.keys()
-        messages = {_find_message(seen[at]) for at in group - elsewhere} - {None}
-        if messages:
-            for pages in (self._read_pages(last, 1), self._read_pages(first, -1)):
-                for recorded in pages:
-                    event = seen[recorded.position] = recorded.event
-                    block = getattr(event, "block", None)
-                    if block and block.kind == "user" and _find_message(event) not in messages:
-                        break
-            group |= {at for at, event in seen.items() if _find_message(event) in messages}
-        group |= self._find_answers({at for at in group if isinstance(seen.get(at), ToolCalled)})
-        for call in elsewhere:
-            group |= self._find_group(Ranges.of([call]))
-        return group
-
-    def _find_pieces(self, log: Iterable[RecordedEvent], taken: Ranges) -> set[int]:
-        """Return the blocks of the items that only a part of `taken` belongs to; `log` has these.
-
-        The blocks of an item follow one another and share a message id; the last one names them.
-        """
-        pieces, ends = set[int](), {last for _, last in taken.runs}
-        for recorded in log:
-            if item := get_item(recorded.event):
-                pieces |= {*item.pieces}
-            elif recorded.position in ends:
-                pieces |= self._find_later_pieces(recorded.position)
-        return pieces
-
-    def _find_later_pieces(self, position: int) -> set[int]:
-        """Return all blocks of the item of several that goes on after this position."""
-        message = None
-        for recorded in self._read_pages(position, 1):
-            block, item = getattr(recorded.event, "block", None), get_item(recorded.event)
-            if block is None and isinstance(recorded.event, TurnStarted):
-                continue  # an item may begin with results, and go on with a prompt
-            if block is None or block.message_id is None or message not in {None, block.message_id}:
-                break
-            if item:
-                return {*item.pieces, recorded.position} if position in item.pieces else set()
-            message = block.message_id
-        return set()
-
-    def _find_answers(self, calls: set[int]) -> set[int]:
-        """Return the positions of the answers to these calls, without retracted ones."""
-        waiting, answers = set(calls), set[int]()
-        if not waiting:
-            return answers
-        for recorded in self._read_pages(min(waiting), 1):
-            event = recorded.event
-            if (
-                isinstance(event, CallEnd)
-                and event.call in waiting
-                and recorded.position not in self.retracted
-            ):
-                answers.add(recorded.position)
-                waiting.discard(event.call)
-                if not waiting:
-                    break
-        return answers
-
-    def _read_pages(self, begin: int, step: int) -> Iterator[RecordedEvent]:
-        """Yield the events from a position on, forward or backward."""
-        size = _FIRST_PAGE_EVENTS
-        while 1 <= begin <= self._head:
-            end = min(max(begin + step * (size - 1), 1), self._head)
-            page = self._store.read(self._chain, Ranges.span(min(begin, end), max(begin, end)))
-            yield from page[::step]
-            begin, size = end + step, min(_PAGE_EVENTS, 2 * size)
-
-
 def check_end(wanted: Ranges, head: int) -> None:
     """Raise InvalidPositionError if a wanted position is behind the end of the session."""
     if (last := wanted.runs[-1][1]) > head:
         raise InvalidPositionError(f"#{last} does not exist: the session ends at #{head}")
 
 
-def _iter_nearby_runs(wanted: Ranges) -> Iterator[Run]:
-    """Yield runs of wanted positions to read in one query, ignoring small gaps."""
-    begin, end = wanted.runs[0]
-    for first, last in wanted.runs:
-        if first > end + _NEARBY_POSITIONS:
-            yield begin, end
-            begin = first
-        end = last
-    yield begin, end
-
-
-def _find_message(event: Event) -> tuple[int, str] | None:
-    """Return the turn and message of a block; None for a result, which is its own message."""
-    if isinstance(event, BlockAppended | ToolCalled) and event.block.message_id is not None:
-        return event.turn, event.block.message_id
-    return None
-
-
 def get_item(event: Event) -> CutItem | None:
     """Return the item that ends with an event's block, as stored."""
     return event.item if isinstance(event, BlockAppended | ToolCalled | ToolReturned) else None
-
-
-RECALL_PAGE_EVENTS = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -286,8 +111,8 @@ def recall_blocks(
 def read_recalled(store: EventStore, chain: Chain, positions: Ranges) -> Iterator[RecalledBlock]:
     """Yield the blocks at these positions in order, reading page by page."""
     for first, last in positions.runs:
-        for start in range(first, last + 1, RECALL_PAGE_EVENTS):
-            page = Ranges.span(start, min(last, start + RECALL_PAGE_EVENTS - 1))
+        for start in range(first, last + 1, PAGE_EVENTS):
+            page = Ranges.span(start, min(last, start + PAGE_EVENTS - 1))
             log = store.read(chain, page)
             known = {recorded.position: recorded for recorded in log}
             for recorded in log:
@@ -328,26 +153,6 @@ def make_recalled(
             return None
 
 
-def are_same_blocks(stored: Iterable[RecalledBlock], given: Iterable[AnyBlock | Item]) -> bool:
-    """Return whether blocks and items were stored as they are given; message ids do not count.
-
-    An item of several blocks gets an id of its own where it is stored.
-    """
-    return [(_drop_message_id(one.block), one.item) for one in stored] == [
-        (_drop_message_id(block), item)
-        for one in given
-        for block, item in (
-            [*((block, None) for block in one.blocks[:-1]), (one.blocks[-1], json.loads(one.text))]
-            if isinstance(one, Item)
-            else [(one, None)]
-        )
-    ]
-
-
-def _drop_message_id(block: AnyBlock) -> AnyBlock:
-    return block.model_copy(update={"message_id": None})
-
-
 def parse_kinds(kinds: Iterable[BlockKind | str]) -> frozenset[BlockKind]:
     """Return the kinds by name. Raises InvalidSettingError for one that does not exist."""
     try:
@@ -384,7 +189,7 @@ def select_blocks(
         yield from filter(is_wanted, blocks)
 
     def iter_back() -> Iterator[RecalledBlock]:
-        size = min(last or 1, RECALL_PAGE_EVENTS) + 1
+        size = min(last or 1, PAGE_EVENTS) + 1
         read = partial(store.read, chain)
         for recorded, gone in _read_back(store, chain, head, after, size, skip=not retracted):
             is_there = retracted or recorded.position not in gone
@@ -432,7 +237,7 @@ def _read_back(
             yield recorded, gone
             if isinstance(recorded.event, BlocksRetracted):
                 gone |= recorded.event.positions
-        end, size = page.runs[0][0] - 1, min(_PAGE_EVENTS, 2 * size)
+        end, size = page.runs[0][0] - 1, min(PAGE_EVENTS, 2 * size)
         if skip and (run := gone.find_run(end)):
             end, size = run[0] - 1, first_size
 
