@@ -134,14 +134,14 @@ class ClaudeConversation:
         return begins
 
     def finish_message(self, next_id: str | None = None) -> Iterator[ImportStep]:
-        """Yield the call that the last message answered, unless that message goes on."""
+        """Yield the calls that the last message answered, unless that message goes on."""
         if self.message is None or self.message.id == next_id:
             return
         message, self.message = self.message, None
-        call = message.report_call()
-        if call.fields["model"] != SYNTHETIC_MODEL and call.key not in self.reported_calls:
-            self.reported_calls.add(call.key)
-            yield call
+        for call in message.report_calls():
+            if call.fields["model"] != SYNTHETIC_MODEL and call.key not in self.reported_calls:
+                self.reported_calls.add(call.key)
+                yield call
 
     def check_pairing(self, node: EntryNode, block: AnyBlock, item: JsonDict) -> None:
         """Check that the block, read from `item`, keeps the rule that a result answers an open

@@ -1,5 +1,6 @@
 """Reads Claude Code entries that are not messages: kinds, usage and the prompt queue."""
 
+from collections.abc import Iterator
 from dataclasses import InitVar, dataclass, field
 from typing import Any
 
@@ -56,11 +57,13 @@ def classify_user_text(entry: JsonDict, text: str) -> BlockKind:
 def read_claude_usage(message: JsonDict) -> Usage | None:
     """Return the usage that the provider has reported so far."""
     usage = get_field(message, "usage", dict, "message.")
-    if usage is None:
-        return None
+    return None if usage is None else _read_counts(usage, "message.usage.")
+
+
+def _read_counts(usage: JsonDict, within: str) -> Usage:
     found = read_usage(
         usage,
-        "message.usage.",
+        within,
         input="input_tokens",
         cache_read="cache_read_input_tokens",
         cache_write="cache_creation_input_tokens",
@@ -81,6 +84,8 @@ class ProviderMessage:
     time: InitVar[str | None]
     fields: JsonDict = field(init=False)
     """The fields of its call, as in ReportedCall."""
+    iterations: list[JsonDict] = field(default_factory=list)
+    """The usage of each call behind it, where the provider's own tools made it call again."""
 
     def __post_init__(self, time: str | None) -> None:
         self.fields = {"call_id": self.id, "model": None, "usage": None, "stop_reason": None}
@@ -95,14 +100,28 @@ class ProviderMessage:
             if usage.output is None or usage.output < self.output:
                 usage = usage.model_copy(update={"output": self.output})
             self.fields["usage"] = usage
+            iterations = message["usage"].get("iterations")
+            if isinstance(iterations, list) and all(isinstance(one, dict) for one in iterations):
+                self.iterations = iterations
 
     @property
     def output(self) -> int:
         return (self.fields["usage"] and self.fields["usage"].output) or 0
 
-    def report_call(self) -> ReportedCall:
-        """Return the call that it answered. Its key changes only as the message grows."""
-        return ReportedCall(f"call:{self.id}:{self.output}", self.fields, self.first_entry_id)
+    def report_calls(self) -> Iterator[ReportedCall]:
+        """Yield the calls that it answered. Their keys change only as the message grows."""
+        key, last = f"call:{self.id}:{self.output}", self.fields
+        if len(self.iterations) > 1:
+            # The message's usage is their sum, without those of another model.
+            *earlier, usage = [
+                _read_counts(one, "message.usage.iterations.") for one in self.iterations
+            ]
+            for number, counts in enumerate(earlier, 1):
+                model = find_text(self.iterations[number - 1], "model") or self.fields["model"]
+                made = {"call_id": f"{self.id}/{number}", "model": model, "usage": counts}
+                yield ReportedCall(f"{key}/{number}", self.fields | made, self.first_entry_id)
+            last = self.fields | {"usage": usage}
+        yield ReportedCall(key, last, self.first_entry_id)
 
 
 def read_message_items(message: JsonDict) -> list[Any]:
