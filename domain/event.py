@@ -30,13 +30,16 @@ class StoredValue(BaseModel):
 
     if not TYPE_CHECKING:  # type checkers know the fields of each class
 
-        def __new__(cls, *_: Any, **fields: Any) -> Self:
-            """Refuse unknown fields; where pydantic reads a log, it passes none here."""
-            known = cls.__pydantic_fields__
-            if fields and not fields.keys() <= known.keys():
+        def __init__(self, **fields: Any) -> None:
+            """Validate as pydantic does, and refuse unknown fields."""
+            known = self.__pydantic_fields__
+            if not fields.keys() <= known.keys():
                 unknown = next(name for name in fields if name not in known)
-                raise UnknownFieldError(describe_unknown(cls.__name__, unknown, known))
-            return super().__new__(cls)
+                raise UnknownFieldError(describe_unknown(type(self).__name__, unknown, known))
+            self.__pydantic_validator__.validate_python(fields, self_instance=self)
+
+        # Else pydantic would construct by it also what is read from a log.
+        __init__.__pydantic_base_init__ = True
 
 
 def describe_unknown(owner: str, unknown: str, known: Iterable[str]) -> str:
@@ -64,9 +67,20 @@ def _drop_impossible(number: Any) -> Any:
     return None if is_number and not 0 <= number <= MAX_COUNT else number
 
 
-ReportedCount = Annotated[int | None, AfterValidator(_drop_impossible)]
+_POSSIBLE = Field(ge=0, le=MAX_COUNT, allow_inf_nan=False)
+_IN_ORDER = Field(union_mode="left_to_right")
+"""What is possible is accepted first, without a call of Python."""
+ReportedCount = Annotated[
+    Annotated[int, Field(ge=0, le=MAX_COUNT)]
+    | None
+    | Annotated[int | None, AfterValidator(_drop_impossible)],
+    _IN_ORDER,
+]
 """A reported count; an impossible value becomes None, also when read from a log."""
-ReportedAmount = Annotated[float | None, BeforeValidator(_drop_impossible)]
+ReportedAmount = Annotated[
+    Annotated[float, _POSSIBLE] | None | Annotated[float | None, BeforeValidator(_drop_impossible)],
+    _IN_ORDER,
+]
 """The same for dollars and seconds; an integer of 310 digits does not fit a float."""
 BoundedCount = Annotated[int, AfterValidator(lambda count: max(-MAX_COUNT, min(count, MAX_COUNT)))]
 """A required count, clamped to the limit."""

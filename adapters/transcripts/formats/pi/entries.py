@@ -155,35 +155,26 @@ PI_ROLES = frozenset(
 
 def read_pi_content(entry: EntrySteps, message: JsonDict, role: str, user_kind: BlockKind) -> None:
     """Add the blocks of a message of a known role; `user_kind` is the kind of a user's texts."""
-
-    def read_items(read: Callable[[Any, str], _T]) -> list[_T]:
-        """Read each item of the content, with a name of its place."""
-        content = message.get("content")
-        if isinstance(content, str):
-            content = [{"type": "text", "text": content}] if content else []
-            return [read(item, f"{entry.key}:0") for item in content]
-        found: list[_T] = []
-        for index, item in enumerate(require_field(message, "content", list)):
-            try:
-                found.append(read(item, f"{entry.key}:{index}"))
-            except MalformedError as error:
-                entry.add_problem(f"content[{index}]: {error}")
-        return found
-
     match role:
         case "user":
-            entry.blocks += read_items(lambda item, _: _read_input(item, user_kind))
+            entry.blocks += _read_items(
+                entry, message, lambda item, _: _read_input(item, user_kind)
+            )
         case "developer" | "custom" | "hookMessage":
             name = None if role == "developer" else get_field(message, "customType", str)
             kind = BlockKind.DEVELOPER
-            entry.blocks += read_items(lambda item, _: _read_input(item, kind, name))
+            entry.blocks += _read_items(
+                entry, message, lambda item, _: _read_input(item, kind, name)
+            )
         case "assistant":
             api = message.get("api")
-            entry.blocks += read_items(lambda item, at: _read_output(item, api, entry.line, at))
+            entry.blocks += _read_items(
+                entry, message, lambda item, at: _read_output(item, api, entry.line, at)
+            )
         case "toolResult":
             call = require_name(message, "toolCallId")
             is_error = get_field(message, "isError", bool) or False
-            parts = read_items(lambda item, _: _read_part(item))
+            parts = _read_items(entry, message, lambda item, _: _read_part(item))
             entry.add_tool_result(call, parts, is_error=is_error)
         case "bashExecution":
             entry.blocks.append(_read_execution(message, "command", "Ran"))
@@ -191,6 +182,21 @@ def read_pi_content(entry: EntrySteps, message: JsonDict, role: str, user_kind: 
             entry.blocks.append(_read_execution(message, "code", "Ran Python"))
         case _:
             _read_summary(entry, message, is_branch=role == "branchSummary")
+
+
+def _read_items(entry: EntrySteps, message: JsonDict, read: Callable[[Any, str], _T]) -> list[_T]:
+    """Read each item of the content, with a name of its place."""
+    content = message.get("content")
+    if isinstance(content, str):
+        content = [{"type": "text", "text": content}] if content else []
+        return [read(item, f"{entry.key}:0") for item in content]
+    found: list[_T] = []
+    for index, item in enumerate(require_field(message, "content", list)):
+        try:
+            found.append(read(item, f"{entry.key}:{index}"))
+        except MalformedError as error:
+            entry.add_problem(f"content[{index}]: {error}")
+    return found
 
 
 def _read_execution(message: JsonDict, field: str, how: str) -> Block:
