@@ -4,7 +4,7 @@ from base64 import b64decode
 from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Generic, Self, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Generic, TypeVar
 from uuid import UUID
 
 from pydantic import AfterValidator, AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Field
@@ -67,19 +67,16 @@ def _drop_impossible(number: Any) -> Any:
     return None if is_number and not 0 <= number <= MAX_COUNT else number
 
 
-_POSSIBLE = Field(ge=0, le=MAX_COUNT, allow_inf_nan=False)
+# What is possible is tried first, and pydantic recognizes it without calling Python.
 _IN_ORDER = Field(union_mode="left_to_right")
-"""What is possible is accepted first, without a call of Python."""
+_PossibleCount = Annotated[int, Field(ge=0, le=MAX_COUNT)] | None
+_PossibleAmount = Annotated[float, Field(ge=0, le=MAX_COUNT, allow_inf_nan=False)] | None
 ReportedCount = Annotated[
-    Annotated[int, Field(ge=0, le=MAX_COUNT)]
-    | None
-    | Annotated[int | None, AfterValidator(_drop_impossible)],
-    _IN_ORDER,
+    _PossibleCount | Annotated[int | None, AfterValidator(_drop_impossible)], _IN_ORDER
 ]
 """A reported count; an impossible value becomes None, also when read from a log."""
 ReportedAmount = Annotated[
-    Annotated[float, _POSSIBLE] | None | Annotated[float | None, BeforeValidator(_drop_impossible)],
-    _IN_ORDER,
+    _PossibleAmount | Annotated[float | None, BeforeValidator(_drop_impossible)], _IN_ORDER
 ]
 """The same for dollars and seconds; an integer of 310 digits does not fit a float."""
 BoundedCount = Annotated[int, AfterValidator(lambda count: max(-MAX_COUNT, min(count, MAX_COUNT)))]

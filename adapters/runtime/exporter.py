@@ -240,7 +240,6 @@ def make_outgoing(
         load_view=viewed,
         is_view=view,
         forks=tuple(_find_forks(session)) if forks and not view else (),
-        fork=opened.fork,
     )
 
 

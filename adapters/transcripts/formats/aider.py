@@ -94,7 +94,7 @@ class AiderHistory:
         self.key = f"aider-{started}" + (f"-{count}" if count > 1 else "")
         self.time, self.number, self.answer = started, 0, None
         entry.add(SessionStart(self.key))
-        entry.skip("session")
+        entry.skip()
 
     def _append_block(self, entry: EntrySteps, piece: AiderPiece) -> None:
         self.number += 1

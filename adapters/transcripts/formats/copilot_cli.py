@@ -30,24 +30,28 @@ from .steps import (
     SourceCompaction,
 )
 
-_SKIPPED_EVENT_NAMES = (
-    "abort assistant.intent assistant.message_delta assistant.message_start "
-    "assistant.reasoning assistant.reasoning_delta assistant.streaming_delta "
-    "assistant.turn_end assistant.turn_start assistant.usage hook.end hook.start "
-    "pending_messages.modified permission.completed permission.requested "
-    "session.background_tasks_changed session.compaction_complete session.compaction_start "
-    "session.context_changed session.custom_agents_updated session.error session.handoff "
-    "session.idle session.info session.mcp_servers_loaded session.mode_changed "
-    "session.model_change session.permissions_changed session.plan_changed "
-    "session.remote_steerable_changed session.resume session.shutdown session.skills_loaded "
-    "session.snapshot_rewind session.start session.task_complete session.title_changed "
-    "session.tools_updated session.truncation session.usage_checkpoint session.usage_info "
-    "session.warning session.workspace_file_changed skill.invoked subagent.completed "
-    "subagent.deselected subagent.failed subagent.selected subagent.started system.message "
-    "system.notification tool.execution_partial_result tool.execution_progress "
-    "tool.execution_start tool.user_requested"
+_SKIPPED_EVENT_TYPES = frozenset(
+    {
+        *("abort", "assistant.intent", "assistant.message_delta", "assistant.message_start"),
+        *("assistant.reasoning", "assistant.reasoning_delta", "assistant.streaming_delta"),
+        *("assistant.turn_end", "assistant.turn_start", "assistant.usage", "hook.end"),
+        *("hook.start", "pending_messages.modified", "permission.completed"),
+        *("permission.requested", "session.background_tasks_changed"),
+        *("session.compaction_complete", "session.compaction_start", "session.context_changed"),
+        *("session.custom_agents_updated", "session.error", "session.handoff", "session.idle"),
+        *("session.info", "session.mcp_servers_loaded", "session.mode_changed"),
+        *("session.model_change", "session.permissions_changed", "session.plan_changed"),
+        *("session.remote_steerable_changed", "session.resume", "session.shutdown"),
+        *("session.skills_loaded", "session.snapshot_rewind", "session.start"),
+        *("session.task_complete", "session.title_changed", "session.tools_updated"),
+        *("session.truncation", "session.usage_checkpoint", "session.usage_info"),
+        *("session.warning", "session.workspace_file_changed", "skill.invoked"),
+        *("subagent.completed", "subagent.deselected", "subagent.failed", "subagent.selected"),
+        *("subagent.started", "system.message", "system.notification"),
+        *("tool.execution_partial_result", "tool.execution_progress", "tool.execution_start"),
+        *("tool.user_requested",),
+    }
 )
-_SKIPPED_EVENT_TYPES = frozenset(_SKIPPED_EVENT_NAMES.split())
 """Types of events without blocks, some of which change the session."""
 
 
@@ -175,20 +179,20 @@ class CopilotReader(LineReader):
         if (known := self.digests.get(id)) is not None:
             if known != line.digest:
                 raise MalformedError(f"id: another event has the id {id}")
-            entry.skip(kind, "repeated id")
+            entry.skip("repeated id")
             return
         entry.time = get_field(event, "timestamp", str)
         before = self.newest
         if is_from_sub_agent(event, data):
-            entry.skip(kind)
+            entry.skip()
         elif kind == "user.message":
             source = get_field(data, "source", str, "data.")
             read_user_message(entry, data, by_harness=source not in _USER_SOURCES)
-            self.has_said |= entry.append(kind)
+            self.has_said |= entry.append()
         elif kind == "assistant.message":
-            self._read_assistant(entry, kind, data)
+            self._read_assistant(entry, data)
         elif kind == "tool.execution_complete":
-            self._read_result(entry, kind, data)
+            self._read_result(entry, data)
         elif kind in _SKIPPED_EVENT_TYPES:
             self._read_known(entry, kind, data)
         else:
@@ -198,26 +202,26 @@ class CopilotReader(LineReader):
         if entry.has_appended:
             self.newest = id
 
-    def _read_assistant(self, entry: EntrySteps, kind: str, data: JsonDict) -> None:
+    def _read_assistant(self, entry: EntrySteps, data: JsonDict) -> None:
         said = get_field(data, "messageId", str, "data.") or entry.key
         answer = get_field(data, "apiCallId", str, "data.") or said
         self.calls |= read_assistant_message(entry, data, self.calls)
-        if entry.append(kind, answer):
+        if entry.append(answer):
             self.has_said = True
             self.answers.setdefault(answer, entry.key)
         if data.get("outputTokens") is not None:
             entry.add(self._read_call(entry, data, answer))
 
-    def _read_result(self, entry: EntrySteps, kind: str, data: JsonDict) -> None:
+    def _read_result(self, entry: EntrySteps, data: JsonDict) -> None:
         call = require_field(data, "toolCallId", str, "data.")
         if call not in self.calls:
             raise MalformedError(f"data.toolCallId: {call} answers no open call")
         read_tool_result(entry, data, self.calls[call])
         del self.calls[call]
-        self.has_said |= entry.append(kind)
+        self.has_said |= entry.append()
 
     def _read_known(self, entry: EntrySteps, kind: str, data: JsonDict) -> None:
-        entry.skip(kind)
+        entry.skip()
         match kind, data:
             case "system.message", {"content": str(text)}:
                 entry.add(RequestParameters(f"{entry.key}:asked", system_prompt=text))

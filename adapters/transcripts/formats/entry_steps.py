@@ -70,13 +70,13 @@ class EntrySteps:
         content = make_result_content(parts)
         self.blocks.append(ToolResult(tool_call_id=call, content=content, is_error=is_error))
 
-    def append(self, kind: str, message_id: str | None = None) -> bool:
-        """Append the blocks; skip the entry, of this kind, if it has none.
+    def append(self, message_id: str | None = None) -> bool:
+        """Append the blocks; skip the entry if it has none.
 
         The pieces of a model's message share `message_id`. Return whether there are any blocks.
         """
         if not self.blocks:
-            self.skip(kind)
+            self.skip()
             return False
         for index, block in enumerate(self.blocks):
             shared = None if isinstance(block, ToolResult) else message_id
@@ -118,14 +118,14 @@ class EntrySteps:
     def add(self, *steps: ImportStep) -> None:
         self.steps += steps
 
-    def skip(self, kind: str, reason: str = NOT_SENT) -> None:
+    def skip(self, reason: str = NOT_SENT) -> None:
         """Record that the entry is known and has no content."""
-        self.add(SkippedEntry(kind, reason))
+        self.add(SkippedEntry(reason))
 
-    def skip_known(self, kind: str, name: str, known: Collection[str]) -> None:
-        """Skip an entry if its name is among the known ones."""
-        if name in known:
-            self.skip(kind)
+    def skip_known(self, kind: str, known: Collection[str]) -> None:
+        """Skip an entry if its kind is among the known ones."""
+        if kind in known:
+            self.skip()
         else:
             self.add_unknown(kind)
 

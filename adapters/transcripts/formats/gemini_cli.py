@@ -70,7 +70,7 @@ class _MessageReader:
         said = [*self._read_blocks(entry, kind, item)]
         call = _read_model_call(entry, item) if kind == "gemini" else None
         if not said:
-            entry.skip(f"message/{kind}")
+            entry.skip()
         for name, block in said:
             by_model = kind == "gemini" and not isinstance(block, ToolResult)
             shared = entry.id if by_model else None

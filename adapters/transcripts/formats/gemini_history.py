@@ -121,7 +121,7 @@ class _ContentReader:
                 self._read_part(entry, require_object(part), role, f"{entry.number}-{index}")
             except MalformedError as error:
                 entry.add_problem(f"parts[{index}]: {error}")
-        entry.append(f"content/{role}", entry.id if role == "model" else None)
+        entry.append(entry.id if role == "model" else None)
 
     def _read_part(self, entry: EntrySteps, part: JsonDict, role: str, place: str) -> None:
         """Add the block of a part, if it has one."""

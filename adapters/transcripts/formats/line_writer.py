@@ -30,15 +30,16 @@ class OwnBlock(NamedTuple):
     """Whether it was retracted since the import, and not by the source."""
     tool_call_id: str | None
     """The id of the call, if it is one."""
+    tool_name: str | None
     is_note: bool
     """Whether it is kept for the record only, and no model was sent it."""
 
 
 def make_own_block(part: OutgoingBlock) -> OwnBlock:
     block = part.block
-    call = block.tool_call_id if isinstance(block, ToolCall) else None
+    id, name = (block.tool_call_id, block.name) if isinstance(block, ToolCall) else (None, None)
     is_note = block.kind is BlockKind.NOTE
-    return OwnBlock(part.position, part.is_retracted, part.is_removed, call, is_note)
+    return OwnBlock(part.position, part.is_retracted, part.is_removed, id, name, is_note)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,11 +58,12 @@ class SourceEntry:
 
 
 def merge_with_source(
-    outgoing: OutgoingSession,
+    outgoing: OutgoingSession, *, adds_at_end: bool
 ) -> Iterator[SourceEntry | OutgoingBlock | OutgoingCall | OutgoingCompaction]:
-    """Yield the lines of the session's kept source, and at their places what was added since.
+    """Yield the lines of the session's kept source, and what was added since.
 
-    Without a kept source, yield all parts. Calls and compactions of the source are in its lines.
+    That is at its place among the lines, or with `adds_at_end` behind them. Without a kept source,
+    yield all parts. Calls and compactions of the source are in its lines.
     """
     source = outgoing.kept_source
     if source is None:
@@ -79,7 +81,9 @@ def merge_with_source(
             reached = max(reached, line)
         elif is_added(outgoing, part):
             # Lines without blocks stay in front of what was added: they were in the file before it.
-            while following and (following.line <= reached or not following.own_blocks):
+            while following and (
+                adds_at_end or following.line <= reached or not following.own_blocks
+            ):
                 yield following
                 following = next(lines, None)
             yield part
@@ -90,6 +94,9 @@ def merge_with_source(
 
 class LineWriter(ABC):
     """A writer of entries in the order of the log; each format builds its own."""
+
+    adds_at_end = False
+    """Whether what was added follows the whole source, as the newest entry is where it goes on."""
 
     def __init__(self, outgoing: OutgoingSession) -> None:
         self.outgoing = outgoing
@@ -121,7 +128,7 @@ class LineWriter(ABC):
         outgoing = self.outgoing
         if not outgoing.kept_source:
             yield from map(encode_line, self.begin())
-        parts = merge_with_source(outgoing)
+        parts = merge_with_source(outgoing, adds_at_end=self.adds_at_end)
         for is_own, run in groupby(parts, key=lambda part: isinstance(part, SourceEntry)):
             write = self._copy if is_own else self.build
             yield from write(run)

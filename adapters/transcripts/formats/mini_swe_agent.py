@@ -79,12 +79,12 @@ class _MessageReader(ChatReader):
             case "user":
                 kind = BlockKind.DEVELOPER if is_interrupt else BlockKind.USER
                 entry.add_parts(kind, read_contents(message))
-                self.append(entry, message)
+                entry.append()
             case "tool":
                 call = require_name(message, "tool_call_id")
                 self.answer(entry, message, call, is_error=has_failed)
             case "exit":
-                entry.skip(f"messages/{role}")
+                entry.skip()
             case _:
                 entry.add_unknown(f"messages/{role}")
 
@@ -95,7 +95,7 @@ class _MessageReader(ChatReader):
         call_id = find_text(extra, "response", "id") or f"message-{entry.number}"
         response = extra.get("response")
         told = response if isinstance(response, dict) else {}
-        if self.append(entry, message, call_id) and (told or extra.get("cost") is not None):
+        if entry.append(call_id) and (told or extra.get("cost") is not None):
             entry.add(self._report_call(told, extra, call_id, entry))
 
     def _report_call(

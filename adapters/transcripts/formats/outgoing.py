@@ -15,7 +15,7 @@ from ....domain.compaction import RECORDED_LINEAGE
 from ....domain.compaction_events import CompactBoundary, Summary
 from ....domain.event import parse_source_time
 from ....domain.item import Role
-from ....domain.session_events import Fork, ModelCalled, Parent, Usage
+from ....domain.session_events import ModelCalled, Parent, Usage
 from ....projections.history_view import HistoryView
 from ....projections.rendering import sendable
 
@@ -136,8 +136,6 @@ class OutgoingSession:
     """Whether this is a compacted view and not the log."""
     forks: "tuple[OutgoingSession, ...]" = ()
     """The forks of this session from the same import, without what they share."""
-    fork: Fork | None = None
-    """Where it left another session, if it is a fork."""
     has_new_request: bool = False
     """Whether the system prompt, the tools or the settings were set since the import."""
     kept_source: KeptSource | None = None
@@ -151,7 +149,8 @@ class OutgoingSession:
 
     def count_missing(self, *, holds_prompt: bool = False, holds_tools: bool = False) -> None:
         """Record what of the session, and of its requests, a format has no place for."""
-        self.count_loss("branches", len(self.forks))
+        in_source = is_as_imported if self.kept_source else lambda _: False
+        self.count_loss("branches", sum(not in_source(one) for one in self.forks))
         if not self.kept_source:
             self.count_loss("system prompts", bool(self.system_prompt and not holds_prompt))
             self.count_loss("tool definitions", 0 if holds_tools else len(self.tools))

@@ -117,7 +117,6 @@ class SourceCompaction:
 class SkippedEntry:
     """An entry of a known type that has no content of the session."""
 
-    type: str
     reason: str
 
 

@@ -73,9 +73,6 @@ class ChatReader(ABC):
         texts = [part for part in read_contents(message) if isinstance(part, str)]
         entry.add(RequestParameters(f"{entry.key}:asked", "\n\n".join(texts)))
 
-    def append(self, entry: EntrySteps, message: JsonDict, message_id: str | None = None) -> bool:
-        return entry.append(f"{self.within}/{message['role']}", message_id)
-
     def add_calls(self, entry: EntrySteps, message: JsonDict, command: str | None) -> None:
         """Add the calls of a model's message, or else the command in its text."""
         for index, call in enumerate(get_field(message, "tool_calls", list) or []):
@@ -99,7 +96,7 @@ class ChatReader(ABC):
         entry.add_tool_result(call, read_contents(message), is_error=is_error)
         if call in self.open_calls:
             self.open_calls.remove(call)
-        self.append(entry, message)
+        entry.append()
 
 
 def make_trajectory_key(
@@ -191,7 +188,7 @@ class _HistoryReader(ChatReader):
         action = get_field(message, "action", str)
         self.add_calls(entry, message, action if action and action.strip() else None)
         self.last_model_message = entry.number
-        self.append(entry, message, f"message-{entry.number}")
+        entry.append(f"message-{entry.number}")
 
     def _read_user(self, entry: EntrySteps, message: JsonDict) -> None:
         if self.open_calls:
@@ -203,7 +200,7 @@ class _HistoryReader(ChatReader):
             # After the model's first message, a user's messages come from the program.
             kind = BlockKind.DEVELOPER if self.last_model_message else BlockKind.USER
             entry.add_parts(kind, read_contents(message))
-        self.append(entry, message)
+        entry.append()
 
 
 def _read_final_step(entry: EntrySteps, call: str) -> None:
@@ -213,7 +210,7 @@ def _read_final_step(entry: EntrySteps, call: str) -> None:
         entry.add_tool_result(call, [observed])
         entry.id = f"step:{entry.number}"
         entry.key = f"{entry.id}:{digest_text(entry.line.to_json(kept))}"
-        entry.append(entry.id)
+        entry.append()
 
 
 FORMAT = make_document_format(

@@ -131,7 +131,7 @@ class ClaudeTranscriptReader(LineReader):
         else:
             if "uuid" in item:
                 entry.place()  # other entries may follow it
-            entry.skip_known(kind, kind, SKIPPED_ENTRY_TYPES)
+            entry.skip_known(kind, SKIPPED_ENTRY_TYPES)
 
 
 def _read_once(entry: ClaudeEntry, reader: Callable[[ClaudeEntry], None]) -> None:
@@ -144,7 +144,7 @@ def _read_once(entry: ClaudeEntry, reader: Callable[[ClaudeEntry], None]) -> Non
         reader(entry)
         node.content_hash = content_hash
     elif node.content_hash == content_hash:
-        entry.skip(entry.kind, "repeated id")
+        entry.skip("repeated id")
     else:
         raise MalformedError(f"uuid: another entry has the id {node.id}")
 
@@ -155,7 +155,7 @@ def _read_user(entry: ClaudeEntry) -> None:
         _read_summary(entry, summary)
         return
     if entry.value.get("isVisibleInTranscriptOnly") is True:
-        entry.skip(entry.kind)
+        entry.skip()
         return
     conversation = entry.conversation
     found = _read_items(entry, _read_message(entry), read_user_item)
@@ -199,7 +199,7 @@ def _read_attachment(entry: ClaudeEntry) -> None:
     if blocks:
         _append_aside(entry, blocks)
     else:
-        entry.skip(entry.kind)
+        entry.skip()
 
 
 def _read_local_command(entry: ClaudeEntry) -> None:
@@ -211,7 +211,7 @@ def _read_shortening(entry: ClaudeEntry) -> None:
     read = SHORTENING_READERS[entry.kind]
     answered = entry.conversation.answer_entries
     shortening = read(entry.value, f"{entry.node.id}:shortened", answered)
-    entry.skip(entry.kind)
+    entry.skip()
     if shortening.replacements:
         entry.add(shortening)
 
@@ -324,5 +324,5 @@ def _append_items(entry: ClaudeEntry, found: IndexedBlocks) -> list[AnyBlock]:
             valid[index] = block
     entry.append_items(valid)
     if not valid:
-        entry.skip(entry.kind)
+        entry.skip()
     return [*valid.values()]

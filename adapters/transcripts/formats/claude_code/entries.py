@@ -25,18 +25,20 @@ _HARNESS_PREFIXES = (
 )
 """Prefixes of text in the user's role that the user did not type."""
 
-_SKIPPED_ENTRY_NAMES = (
-    "agent-color agent-name agent-setting agent_metadata ai-title api-request "
-    "api-request-blob api-request-resumed api-request-shape atis-latch bridge-session "
-    "continued-in cost-state custom-title file-history-delta file-history-snapshot "
-    "fork-context-ref frame-link history-suppression last-prompt mode permission-mode "
-    "pr-link progress queue-operation relocated summary system/agents_killed "
-    "system/api_error system/away_summary system/bridge_status system/file_snapshot "
-    "system/informational system/memory_saved system/model_fallback system/permission_retry "
-    "system/scheduled_task_fire system/stop_hook_summary system/thinking "
-    "system/turn_duration tag tools-used"
+SKIPPED_ENTRY_TYPES = frozenset(
+    {
+        *("agent-color", "agent-name", "agent-setting", "agent_metadata", "ai-title"),
+        *("api-request", "api-request-blob", "api-request-resumed", "api-request-shape"),
+        *("atis-latch", "bridge-session", "continued-in", "cost-state", "custom-title"),
+        *("file-history-delta", "file-history-snapshot", "fork-context-ref", "frame-link"),
+        *("history-suppression", "last-prompt", "mode", "permission-mode", "pr-link", "progress"),
+        *("queue-operation", "relocated", "summary", "system/agents_killed", "system/api_error"),
+        *("system/away_summary", "system/bridge_status", "system/file_snapshot"),
+        *("system/informational", "system/memory_saved", "system/model_fallback"),
+        *("system/permission_retry", "system/scheduled_task_fire", "system/stop_hook_summary"),
+        *("system/thinking", "system/turn_duration", "tag", "tools-used"),
+    }
 )
-SKIPPED_ENTRY_TYPES = frozenset(_SKIPPED_ENTRY_NAMES.split())
 """Types of entries without content of the session; others may name them as their parents."""
 
 TITLE_FIELDS = {"ai-title": "aiTitle", "custom-title": "customTitle"}

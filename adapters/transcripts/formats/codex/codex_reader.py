@@ -100,7 +100,7 @@ class CodexTranscriptReader(LineReader):
         self.now.time = get_field(self.line.value, "timestamp", str)
         kind = require_field(entry, "type", str)
         if kind in SKIPPED_LINE_TYPES:
-            self.now.skip(kind)
+            self.now.skip()
             return
         if kind not in _LINE_TYPES:
             self.now.add_unknown(kind)
@@ -117,7 +117,7 @@ class CodexTranscriptReader(LineReader):
                 self._read_meta(payload)
             case "turn_context":
                 self.meter.model = get_field(payload, "model", str) or self.meter.model
-                self.now.skip(kind)
+                self.now.skip()
             case "compacted":
                 self._begin_compaction(payload)
             case _:
@@ -131,7 +131,7 @@ class CodexTranscriptReader(LineReader):
             self._set_system_prompt(text)
         else:
             self.is_copy = True
-        self.now.skip("session_meta")
+        self.now.skip()
         if is_own and meta.get("history_base") is not None:
             reason = "history_base: what came before is in another rollout, and is not read"
             self.now.add_problem(reason)
@@ -146,7 +146,7 @@ class CodexTranscriptReader(LineReader):
         key, line = self.now.key, self.line
         self._finish_compaction()
         if not read:
-            self.now.skip(str(payload.get("type")))
+            self.now.skip()
             return
         if summary := find_summary(read, payload):
             if self.context:  # everything before it left the context
@@ -209,7 +209,7 @@ class CodexTranscriptReader(LineReader):
             self._read_title(payload)
         else:
             self.meter.note_window(payload)
-            self.now.skip(f"event_msg/{kind}", SHOWN)
+            self.now.skip(SHOWN)
 
     def _roll_back(self, payload: JsonDict) -> None:
         self._finish_compaction()
@@ -230,7 +230,7 @@ class CodexTranscriptReader(LineReader):
         self.meter.note_window(info, "info.")
         last = get_field(info, "last_token_usage", dict, "info.")
         if last is None:
-            self.now.skip("event_msg/token_count", NO_USAGE)
+            self.now.skip(NO_USAGE)
             return
         total = get_field(info, "total_token_usage", dict, "info.")
         count = self.meter.read_count(last, total, "info.last_token_usage.")
@@ -239,7 +239,7 @@ class CodexTranscriptReader(LineReader):
         if count.is_new_call:
             self._report_call(f"token_count:{self.line.number}", count.usage)
         else:
-            self.now.skip("event_msg/token_count", REPEATED_USAGE)
+            self.now.skip(REPEATED_USAGE)
 
     def _read_usage_record(self, payload: JsonDict) -> None:
         total = get_field(payload, "thread_token_usage", dict)
@@ -247,7 +247,7 @@ class CodexTranscriptReader(LineReader):
         if count.is_new_call:
             id = get_field(payload, "response_id", str)
             self._report_call(id or f"token_usage_record:{self.line.number}", count.usage)
-        self.now.skip("token_usage_record")
+        self.now.skip()
 
     def _report_call(self, id: str, usage: Usage) -> None:
         self._finish_compaction()

@@ -169,14 +169,14 @@ class MessageReader:
             shared = self._message_id(entry.number, entry.blocks)
             if self.dialect.read_call_fields and (call := self.dialect.read_call_fields(raw)):
                 entry.add(ReportedCall(f"{entry.key}:call", call, first_answer_id=entry.key))
-            entry.append("message", shared)
+            entry.append(shared)
             self.has_messages = True
         else:
             self.first_answer_id = None
             if any(isinstance(step, SourceCompaction) for step in entry.steps):
                 entry.mark_compaction("message")
             elif not entry.steps:
-                entry.skip("message")
+                entry.skip()
 
     def _read_blocks(self, entry: EntrySteps, pieces: list[MessagePart], message: JsonDict) -> None:
         """Add the blocks; compactions precede the other content of their message."""

@@ -154,7 +154,7 @@ class _ExportReader:
         if entry.has_appended:
             message.part_ids.append(id)
         elif not entry.steps:
-            entry.skip(f"part/{kind}")
+            entry.skip()
 
     def _read_text(self, entry: EntrySteps, message: OpencodeMessage) -> None:
         item = entry.value

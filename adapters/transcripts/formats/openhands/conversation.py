@@ -26,9 +26,9 @@ class EventReader:
         by_person = event.get("reason") == "manual" or event.get("source") == "user"
         self.requested_trigger = Trigger.MANUAL if by_person else Trigger.OVERFLOW
 
-    def append(self, entry: EntrySteps, kind: str, message_id: str | None = None) -> None:
+    def append(self, entry: EntrySteps, message_id: str | None = None) -> None:
         """Append the blocks of an event, which comes into view; skip it if it has none."""
-        if entry.append(kind, message_id):
+        if entry.append(message_id):
             self.shown[entry.id or entry.key] = None
 
     def condense(
@@ -45,7 +45,7 @@ class EventReader:
             entry.mark_compaction(kind)
         else:
             entry.add_summary(summary or "")
-            entry.append(kind)
+            entry.append()
 
     def _make_compaction(self, entry: EntrySteps, summary: str) -> SourceCompaction:
         """Return a compaction; without a request, it was automatic."""

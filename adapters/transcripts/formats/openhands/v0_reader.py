@@ -15,22 +15,25 @@ from .v0_content import METADATA_FIELD
 
 FORMAT_NAME = "openhands-v0"
 
-_STATE_ACTION_NAMES = (
-    "change_agent_state condensation_request loop_recovery null pause push recall resume "
-    "send_pr start stop summarize"
+_STATE_ACTIONS = frozenset(
+    {
+        *("change_agent_state", "condensation_request", "loop_recovery", "null", "pause", "push"),
+        *("recall", "resume", "send_pr", "start", "stop", "summarize"),
+    }
 )
-_STATE_ACTIONS = frozenset(_STATE_ACTION_NAMES.split())
 """Actions that no model was sent, and that record the agent's state."""
-_TOOL_ACTION_NAMES = (
-    "browse browse_interactive call_tool_mcp delegate edit finish read reject run "
-    "run_ipython search task_tracking think write"
+_TOOL_ACTIONS = frozenset(
+    {
+        *("browse", "browse_interactive", "call_tool_mcp", "delegate", "edit", "finish", "read"),
+        *("reject", "run", "run_ipython", "search", "task_tracking", "think", "write"),
+    }
 )
-_TOOL_ACTIONS = frozenset(_TOOL_ACTION_NAMES.split())
-_SHOWN_OBSERVATION_NAMES = (
-    "browse chat delegate download edit error mcp message read run run_ipython success "
-    "task_tracking think user_rejected write"
+_SHOWN_OBSERVATIONS = frozenset(
+    {
+        *("browse", "chat", "delegate", "download", "edit", "error", "mcp", "message", "read"),
+        *("run", "run_ipython", "success", "task_tracking", "think", "user_rejected", "write"),
+    }
 )
-_SHOWN_OBSERVATIONS = frozenset(_SHOWN_OBSERVATION_NAMES.split())
 """Observations that the model sees, whether they answer a call or not."""
 _RAW_OBSERVATIONS = frozenset(
     {"agent_state_changed", "condense", "loop_detection", "null", "server_ready"}
@@ -58,8 +61,7 @@ class _V0EventReader(EventReader):
             self._read_observation(entry, event, require_field(event, "observation", str))
 
     def _read_action(self, entry: EntrySteps, event: JsonDict, action: str) -> None:
-        kind, by_user = f"action/{action}", event.get("source") == "user"
-        is_tool = action in _TOOL_ACTIONS
+        by_user, is_tool = event.get("source") == "user", action in _TOOL_ACTIONS
         match action:
             case "system":
                 args = require_field(event, "args", dict)
@@ -69,28 +71,31 @@ class _V0EventReader(EventReader):
             case "condensation":
                 args = require_field(event, "args", dict)
                 summary = get_field(args, "summary", str, "args.")
-                self.condense(entry, kind, self._find_forgotten(args), summary)
+                self.condense(entry, f"action/{action}", self._find_forgotten(args), summary)
             case "message":
                 v0_content.read_v0_message(entry, event)
                 is_answer = event.get("source") == "agent"
-                self.append(entry, kind, f"event-{entry.id}" if is_answer else None)
+                self.append(entry, f"event-{entry.id}" if is_answer else None)
                 if is_answer and entry.blocks:
                     self._report_call(entry, event, None, None)
             case _ if event.get(METADATA_FIELD) or (is_tool and not by_user):
-                self._read_call(entry, event, kind)
+                self._read_call(entry, event)
             case _ if is_tool:
                 v0_content.read_command(entry, event)
-                self.append(entry, kind)
+                self.append(entry)
             case _:
                 if action == "condensation_request":
                     self.request_condensation(event)
-                entry.skip_known(kind, action, _STATE_ACTIONS)
+                if action in _STATE_ACTIONS:
+                    entry.skip()
+                else:
+                    entry.add_unknown(f"action/{action}")
 
-    def _read_call(self, entry: EntrySteps, event: JsonDict, kind: str) -> None:
+    def _read_call(self, entry: EntrySteps, event: JsonDict) -> None:
         asked = v0_content.find_action_call(event, entry.id or entry.key)
         is_first = asked.response_id not in self.responses
         v0_content.read_v0_action(entry, asked, first=is_first)
-        self.append(entry, kind, asked.response_id or f"event-{entry.id}")
+        self.append(entry, asked.response_id or f"event-{entry.id}")
         self.open_calls.add(asked.call_id)
         self.calls[entry.id] = asked.call_id
         if is_first:
@@ -99,10 +104,9 @@ class _V0EventReader(EventReader):
             self._report_call(entry, event, asked.response, asked.response_id)
 
     def _read_observation(self, entry: EntrySteps, event: JsonDict, observation: str) -> None:
-        kind = f"observation/{observation}"
         if (call := self._find_answered_call(event)) is not None:
             v0_content.read_answer(entry, event, call)
-            self.append(entry, kind)
+            self.append(entry)
             self.open_calls.discard(call)
             return
         if observation == "recall":
@@ -111,10 +115,10 @@ class _V0EventReader(EventReader):
             text = require_field(event, "content", str)
             entry.add_text(BlockKind.DEVELOPER, text, name=observation)
         elif observation not in _RAW_OBSERVATIONS:
-            entry.add_unknown(kind)
+            entry.add_unknown(f"observation/{observation}")
             return
         entry.answers = 1
-        self.append(entry, kind)
+        self.append(entry)
 
     def _find_answered_call(self, event: JsonDict) -> str | None:
         named = find_text(event, METADATA_FIELD, "tool_call_id")

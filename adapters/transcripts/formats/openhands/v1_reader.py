@@ -40,13 +40,15 @@ FORMAT_NAME = "openhands-v1"
 _STATE_FILE_NAMES = ("base_state.json", "meta.json")
 _EVENT_NAME = re.compile(r"event-(\d{5,18})-([0-9a-fA-F-]{8,})\.json")
 """The file name of an event: its number, and its id."""
-_SKIPPED_EVENT_NAMES = (
-    "ACPToolCallEvent AskUserEvent CondensationRequest ConversationErrorEvent "
-    "ConversationIterationLimitEvent ConversationStateUpdateEvent HookExecutionEvent "
-    "InterruptEvent LLMCompletionLogEvent PauseEvent SecurityAnalyzerConfigurationEvent "
-    "StreamingDeltaEvent TokenEvent UserActionEvent WarningEvent"
+_SKIPPED_EVENT_TYPES = frozenset(
+    {
+        *("ACPToolCallEvent", "AskUserEvent", "CondensationRequest", "ConversationErrorEvent"),
+        *("ConversationIterationLimitEvent", "ConversationStateUpdateEvent", "HookExecutionEvent"),
+        *("InterruptEvent", "LLMCompletionLogEvent", "PauseEvent"),
+        *("SecurityAnalyzerConfigurationEvent", "StreamingDeltaEvent", "TokenEvent"),
+        *("UserActionEvent", "WarningEvent"),
+    }
 )
-_SKIPPED_EVENT_TYPES = frozenset(_SKIPPED_EVENT_NAMES.split())
 _TEXT_FIELDS = ("output", "content", "message", "text", "error", "rejection_reason")
 """The text fields of an observation, in reading order."""
 
@@ -103,7 +105,7 @@ class _ConversationReader(EventReader):
             if line.problem:
                 yield SourceProblem(0, f"{name}: {line.problem}")
             else:
-                yield SkippedEntry(name, NOT_SENT)
+                yield SkippedEntry(NOT_SENT)
             yield EntryEnd(self.end)
         found = [
             (_EVENT_NAME.fullmatch(it), it) for it in _list_event_files(self.source, self.within)
@@ -158,14 +160,14 @@ class _ConversationReader(EventReader):
             case _ if read := _CONTENT_READERS.get(kind):
                 read(entry, event)
                 response = get_field(event, "llm_response_id", str) or None
-                self.append(entry, kind, response)
+                self.append(entry, response)
                 if response and response not in self.reported and entry.blocks:
                     self.reported.add(response)
                     entry.add(self._report_call(response, entry))
             case _:
                 if kind == "CondensationRequest":
                     self.request_condensation(event)
-                entry.skip_known(kind, kind, _SKIPPED_EVENT_TYPES)
+                entry.skip_known(kind, _SKIPPED_EVENT_TYPES)
         self.ids.add(id)
 
     def _read_system(self, entry: EntrySteps, event: JsonDict) -> RequestParameters:

@@ -76,9 +76,9 @@ def _to_stop_reason(reason: str | None, *, called: bool) -> str:
 class MessageBuilder:
     """A builder of the fields of entries that are messages."""
 
-    def __init__(self, outgoing: OutgoingSession, call_names: dict[str, str]) -> None:
+    def __init__(self, outgoing: OutgoingSession) -> None:
         self.outgoing = outgoing
-        self.call_names = call_names
+        self.call_names: dict[str, str] = {}
         """The names of open calls, by id."""
 
     def build(self, message: OutgoingMessage) -> JsonDict:

@@ -65,7 +65,7 @@ class PiTranscriptReader(LineReader):
             # The line before the header, which is rewritten when the title changes.
             self._set_title(entry, get_field(item, "title", str))
             self._enter_branch(entry, self.tree.home)
-            entry.skip("title")
+            entry.skip()
             return
         self.places.append(None)
         if not isinstance(item, dict):
@@ -73,14 +73,14 @@ class PiTranscriptReader(LineReader):
         kind = require_field(item, "type", str)
         if kind == "session":
             self._enter_branch(entry, self.tree.home)
-            entry.skip(kind)
+            entry.skip()
             return
         digest = hash(line.raw)
         id = self._entry_id(item, line)
         if known := self.tree.nodes.get(id):
             if known.line_hash != digest:
                 raise MalformedError(f"id: another entry has the id {known.id}")
-            entry.skip(kind, "repeated id")
+            entry.skip("repeated id")
             return
         parent, complaint = self._find_parent(item)
         node = self.places[-1] = self.tree.add(id, parent, digest)
@@ -109,7 +109,7 @@ class PiTranscriptReader(LineReader):
                 entry.add(found)
             case _ if kind in STATE_ENTRY_TYPES or kind in PI_TITLE_FIELDS:
                 _read_effects(entry, kind, item)
-                entry.skip(kind)
+                entry.skip()
             case _:
                 entry.add_unknown(kind)
 
@@ -125,11 +125,11 @@ class PiTranscriptReader(LineReader):
             entry.add_unknown(kind)
             return
         if message is not entry.value and message.get("excludeFromContext") is True:
-            entry.skip(kind)
+            entry.skip()
             return
         read_pi_content(entry, message, role, user_kind)
         several = len(entry.blocks) > 1 or kind == "message/assistant"
-        if entry.append(kind, node.id if several else None):
+        if entry.append(node.id if several else None):
             node.stored_node = node.message_node = node
             node.message_hash = digest_message({**message, "role": role})
         if role == "assistant":

@@ -2,25 +2,19 @@
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 from datetime import datetime
 from hashlib import blake2b
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import NAMESPACE_URL, uuid5
 
-from .....domain.blocks import ToolCall, ToolResult
 from ..fields import JsonDict
 from ..json_lines import encode_line
-from ..line_writer import LineWriter, OwnBlock, SourceEntry, make_own_block
+from ..line_writer import LineWriter, OwnBlock
 from ..outgoing import (
-    LineNumber,
-    OutgoingBlock,
     OutgoingCompaction,
     OutgoingMessage,
-    OutgoingPart,
     OutgoingSession,
     get_block_time,
-    is_added,
     to_iso,
 )
 from .entries import PI_TITLE_FIELDS
@@ -33,54 +27,39 @@ _NO_SUMMARY_TEXT = "[Earlier messages left the context, and no summary of them w
 
 
 def write(name: str, outgoing: OutgoingSession) -> Iterator[bytes]:
-    writer = PiWriter(name, outgoing)
-    if outgoing.kept_source:
-        return writer.write_with_branches()
     outgoing.count_missing()
-    outgoing.count_loss("links to the session that a sub-agent works for", bool(outgoing.parent))
-    return writer.write()
+    is_linked = outgoing.parent is not None and outgoing.kept_source is None
+    outgoing.count_loss("links to the session that a sub-agent works for", is_linked)
+    return PiWriter(name, outgoing).write()
 
 
-@dataclass(frozen=True, slots=True)
-class WrittenEntry:
+class WrittenEntry(NamedTuple):
     """A written entry, its place in the file, and the positions of its first and last block."""
 
     first: int
     last: int
     id: str | None
-    index: int
-
-
-@dataclass
-class _Branch:
-    outgoing: OutgoingSession
-    entries: list[WrittenEntry] = field(default_factory=list)
-    """Its messages, without those that it shares."""
-    newest: str | None = None
-    """The entry that the next one follows."""
-    call_names: dict[str, str] = field(default_factory=dict)
-    """The names of open calls, by id."""
-    added: list[OutgoingPart] = field(default_factory=list)
+    place: int
 
 
 class PiWriter(LineWriter):
     """A writer of entries, each of which names its parent or, in a list, follows the last one."""
 
+    adds_at_end = True
+
     def __init__(self, name: str, outgoing: OutgoingSession) -> None:
         super().__init__(outgoing)
         self.name = name
-        self.branches = {one.key: _Branch(one) for one in (outgoing, *outgoing.forks)}
+        self.builder = MessageBuilder(outgoing)
+        self.entries: list[WrittenEntry] = []
+        """The messages so far."""
+        self.newest: str | None = None
+        """The entry that the next one follows."""
         self.ids: set[str] = set()
         self.place = 0
         """The number of entries in the file, including its header."""
         self.is_list = False
         """Whether the file has the first version's format, without ids."""
-        self._go_to(self.branches[outgoing.key])
-
-    def _go_to(self, branch: _Branch) -> None:
-        """Build entries of this branch from now on."""
-        self.branch, self.outgoing = branch, branch.outgoing
-        self.builder = MessageBuilder(branch.outgoing, branch.call_names)
 
     def begin(self) -> Iterator[JsonDict]:
         outgoing, time = self.outgoing, to_iso(self.outgoing.opened_at)
@@ -91,42 +70,6 @@ class PiWriter(LineWriter):
         header = {"type": "session", "version": PI_SESSION_VERSION, "id": id}
         self.place = 1
         yield header | {"timestamp": time, "cwd": ""}
-
-    def write_with_branches(self) -> Iterator[bytes]:
-        """Yield the lines of the source, and then what each branch got since."""
-        home, source = self.outgoing, self.outgoing.kept_source
-        assert source, "it is written from its source"
-        own: dict[LineNumber, list[tuple[_Branch, OwnBlock]]] = {}
-        for branch in self.branches.values():
-            for line, part in source.find_lines(branch.outgoing):
-                if line is None:
-                    branch.added += [part] if is_added(branch.outgoing, part) else []
-                elif isinstance(part, OutgoingBlock):
-                    own.setdefault(line, []).append((branch, make_own_block(part)))
-                    if isinstance(part.block, ToolCall):
-                        branch.call_names[part.block.tool_call_id] = part.block.name
-                    elif isinstance(part.block, ToolResult):
-                        branch.call_names.pop(part.block.tool_call_id, None)
-        for line, raw in source.read_lines():
-            found = own.get(line, [])
-            value = SourceEntry(raw, (), line).value
-            if isinstance(value, dict):
-                self.branch = found[0][0] if found else self._find_branch(value)
-                self.follow(value, [block for _, block in found])
-            elif raw.strip():
-                self.place += 1
-            yield raw
-        # The session that a fork left precedes it.
-        for branch in sorted(self.branches.values(), key=self._fork_depth):
-            self._go_to(branch)
-            if branch.newest is None and branch.outgoing.fork:
-                path = self._find_path(branch)
-                branch.newest = path[-1].id if path else None
-            yield from self.build(branch.added)
-            if branch.outgoing is home:
-                yield from self.end()
-            else:
-                home.losses.update(branch.outgoing.losses)
 
     def follow(self, entry: JsonDict, own: Sequence[OwnBlock]) -> bool:
         kind = str(entry.get("type"))
@@ -142,26 +85,25 @@ class PiWriter(LineWriter):
             return True
         id = entry.get("id")
         named = id if isinstance(id, str) else None
+        if named:
+            self.ids.add(named)
+        if not own and entry.get("parentId") != self.newest:
+            return True  # it is of another branch
+        self.builder.call_names |= {
+            one.tool_call_id: one.tool_name for one in own if one.tool_call_id and one.tool_name
+        }
         if own and not own[0].is_note:
             positions = [block.position for block in own]
             self._keep_entry(min(positions), max(positions), named)
-        if named:
-            self.ids.add(named)
-            if not own or not all(block.is_retracted for block in own):
-                self.branch.newest = named
+        if named and not (own and all(block.is_retracted for block in own)):
+            self.newest = named
         return True
-
-    def _find_branch(self, entry: JsonDict) -> _Branch:
-        """Return the branch that an entry without blocks continues, or else one for no content."""
-        named = (one for one in self.branches.values() if one.newest == entry.get("parentId"))
-        begun = (one for one in named if one.newest or one.outgoing.fork is None)
-        return next(begun, _Branch(self.outgoing))
 
     def build_message(self, message: OutgoingMessage) -> Iterator[JsonDict]:
         positions = [said.position for said in message.outgoing_blocks]
         time = get_block_time(message.outgoing_blocks[0])
         yield self._build_entry(f"{positions[0]}", time, **self.builder.build(message))
-        self._keep_entry(positions[0], max(positions), self.branch.newest)
+        self._keep_entry(positions[0], max(positions), self.newest)
 
     def build_compaction(self, compacted: OutgoingCompaction) -> Iterator[JsonDict]:
         boundary, summary = compacted.boundary, compacted.summary
@@ -178,7 +120,7 @@ class PiWriter(LineWriter):
         )
         # An entry that names itself keeps nothing, since no earlier entry has its id or place.
         if self.is_list:
-            yield entry | {"firstKeptEntryIndex": kept.index if kept else place}
+            yield entry | {"firstKeptEntryIndex": kept.place if kept else place}
         else:
             yield entry | {"firstKeptEntryId": kept.id if kept else entry["id"]}
 
@@ -192,8 +134,8 @@ class PiWriter(LineWriter):
         """Return an entry that follows the last one; `seed` makes its id unique in the session."""
         pointers: JsonDict = {}
         if not self.is_list:
-            pointers = {"id": self._make_id(seed), "parentId": self.branch.newest}
-            self.branch.newest = pointers["id"]
+            pointers = {"id": self._make_id(seed), "parentId": self.newest}
+            self.newest = pointers["id"]
         self.place += 1
         return pointers | {"timestamp": to_iso(time)} | fields
 
@@ -208,13 +150,13 @@ class PiWriter(LineWriter):
             salt += 1
 
     def _keep_entry(self, first: int, last: int, id: str | None) -> None:
-        self.branch.entries.append(WrittenEntry(first, last, id, self.place - 1))
+        self.entries.append(WrittenEntry(first, last, id, self.place - 1))
 
     def _find_first_kept(self, one: OutgoingCompaction) -> WrittenEntry | None:
         """Return the oldest entry from which all stayed; pi cannot record gaps."""
         kept, found, lost = one.boundary.kept, None, 0
         is_whole = True
-        for written in reversed(self._find_path(self.branch)):
+        for written in reversed(self.entries):
             stayed = written.first > one.boundary.after or any(
                 position in kept for position in range(written.first, written.last + 1)
             )
@@ -225,20 +167,6 @@ class PiWriter(LineWriter):
                 lost += stayed
         self.outgoing.count_loss("kept messages that are older than ones that left", lost)
         return found
-
-    def _find_path(self, branch: _Branch) -> list[WrittenEntry]:
-        """Return the messages of a branch, with those that it shares."""
-        fork = branch.outgoing.fork
-        if fork is None or fork.key not in self.branches:
-            return branch.entries
-        above = self._find_path(self.branches[fork.key])
-        return [one for one in above if one.last <= fork.position] + branch.entries
-
-    def _fork_depth(self, branch: _Branch) -> int:
-        """Return the number of ancestor branches among these sessions."""
-        fork = branch.outgoing.fork
-        above = self.branches.get(fork.key) if fork else None
-        return self._fork_depth(above) + 1 if above else 0
 
 
 def make_title_slot(title: str, time: str) -> JsonDict:
