@@ -115,6 +115,11 @@ def append_response(
     def decide(session: Session) -> AppendResult:
         positions = [session.append(block) for block in read.blocks]
         session.record_call(call)
+        for id, model, usage in read.later_calls:
+            # They were sent more than the view, and the caller's figures are those of all.
+            own = {"call_id": id, "model": model, "usage": usage, "fingerprint": None}
+            nothing = {name: None if figure is None else 0.0 for name, figure in reported.items()}
+            session.record_call(call | own | nothing)
         positions = positions or [session.version]
         return AppendResult(positions[0], positions[-1])
 

@@ -18,7 +18,11 @@ from ....domain.blocks import (
 from ....domain.errors import InvalidResponseError, InvalidSettingError
 from ....domain.native_item import Item
 from ....domain.session_events import Usage
-from ...transcripts.formats.claude_code.entries import read_claude_usage
+from ...transcripts.formats.claude_code.entries import (
+    make_call_id,
+    read_claude_calls,
+    read_claude_usage,
+)
 from ...transcripts.formats.content import base64_to_bytes, media_kind_of
 from ...transcripts.formats.fields import JsonDict, MalformedError, get_field, require_field
 from ...transcripts.formats.json_lines import SourceLine
@@ -45,6 +49,8 @@ class ProviderResponse(NamedTuple):
     model: str | None
     usage: Usage | None
     stop_reason: str | None
+    later_calls: tuple[tuple[str, str | None, Usage], ...] = ()
+    """Id, model and usage of the further calls that the provider's own tools made for it."""
 
 
 def read_response(response: object, id: str | None = None) -> ProviderResponse:
@@ -179,7 +185,15 @@ def _read_anthropic(body: JsonDict) -> ProviderResponse:
         )
     )
     stop_reason = get_field(body, "stop_reason", str)
-    return _make_response(body, "anthropic", pieces, read_claude_usage(body), stop_reason)
+    response = _make_response(body, "anthropic", pieces, read_claude_usage(body), stop_reason)
+    calls = read_claude_calls(body["usage"]) if response.usage else []
+    if not calls:
+        return response
+    later = [
+        (make_call_id(response.id, number), model or response.model, usage)
+        for number, (model, usage) in enumerate(calls[1:], 2)
+    ]
+    return response._replace(usage=calls[0][1], later_calls=tuple(later))
 
 
 def _read_chat(body: JsonDict) -> ProviderResponse:

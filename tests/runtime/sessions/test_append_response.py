@@ -187,3 +187,31 @@ def test_what_is_no_response_is_refused_and_stores_nothing(session: StoredSessio
         with pytest.raises(InvalidResponseError, match=re.escape(says)):
             session.append_response(response)
         assert session.position == before
+
+
+def test_each_call_behind_a_message_is_recorded_with_its_model(session: StoredSession) -> None:
+    calls = [
+        {"type": "message", "input_tokens": 100, "output_tokens": 30},
+        {
+            "type": "advisor_message",
+            "model": "claude-opus-4-6",
+            "input_tokens": 130,
+            "output_tokens": 50,
+        },
+        {"type": "message", "input_tokens": 5, "cache_read_input_tokens": 180, "output_tokens": 7},
+    ]
+    usage = ANTHROPIC["usage"] | {"input_tokens": 105, "output_tokens": 37, "iterations": calls}
+
+    session.append_response(ANTHROPIC | {"usage": usage}, view=session.view(), cost_usd=0.02)
+
+    audited = [cutbank.audit_call(session, number) for number in (1, 2, 3)]
+    recorded = [one.reported for one in audited if one.reported]
+    assert [call.context for call in recorded] == [100, 130, 185]
+    assert [call.model for call in recorded] == [
+        ANTHROPIC["model"],
+        "claude-opus-4-6",
+        ANTHROPIC["model"],
+    ]
+    proofs = [one.shown.proof for one in audited]
+    assert proofs == [RequestProof.PROVED, *[RequestProof.RECONSTRUCTED] * 2]
+    assert sum(call.cost_usd or 0 for call in recorded) == pytest.approx(0.02)

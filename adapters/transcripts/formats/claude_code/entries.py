@@ -62,6 +62,26 @@ def read_claude_usage(message: JsonDict) -> Usage | None:
     return None if usage is None else _read_counts(usage, "message.usage.")
 
 
+def read_claude_calls(usage: JsonDict) -> list[tuple[str | None, Usage]]:
+    """Return the model, if it is another one, and the usage of each call behind a message.
+
+    The provider's own tools make it call again, an advisor's with another model. The message's
+    usage is the sum of all calls but those of other models. Empty if it was one call.
+    """
+    calls = usage.get("iterations")
+    if not isinstance(calls, list) or len(calls) < 2 or not all(isinstance(c, dict) for c in calls):
+        return []
+    return [
+        (find_text(call, "model"), _read_counts(call, "message.usage.iterations."))
+        for call in calls
+    ]
+
+
+def make_call_id(message_id: str, number: int) -> str:
+    """Return the id of the nth call behind a message; the first one's is the message's."""
+    return message_id if number == 1 else f"{message_id}/{number}"
+
+
 def _read_counts(usage: JsonDict, within: str) -> Usage:
     found = read_usage(
         usage,
@@ -86,8 +106,8 @@ class ProviderMessage:
     time: InitVar[str | None]
     fields: JsonDict = field(init=False)
     """The fields of its call, as in ReportedCall."""
-    iterations: list[JsonDict] = field(default_factory=list)
-    """The usage of each call behind it, where the provider's own tools made it call again."""
+    calls: list[tuple[str | None, Usage]] = field(default_factory=list)
+    """What `read_claude_calls` found."""
 
     def __post_init__(self, time: str | None) -> None:
         self.fields = {"call_id": self.id, "model": None, "usage": None, "stop_reason": None}
@@ -102,9 +122,7 @@ class ProviderMessage:
             if usage.output is None or usage.output < self.output:
                 usage = usage.model_copy(update={"output": self.output})
             self.fields["usage"] = usage
-            iterations = message["usage"].get("iterations")
-            if isinstance(iterations, list) and all(isinstance(one, dict) for one in iterations):
-                self.iterations = iterations
+            self.calls = read_claude_calls(message["usage"])
 
     @property
     def output(self) -> int:
@@ -112,18 +130,14 @@ class ProviderMessage:
 
     def report_calls(self) -> Iterator[ReportedCall]:
         """Yield the calls that it answered. Their keys change only as the message grows."""
-        key, last = f"call:{self.id}:{self.output}", self.fields
-        if len(self.iterations) > 1:
-            # The message's usage is their sum, without those of another model.
-            *earlier, usage = [
-                _read_counts(one, "message.usage.iterations.") for one in self.iterations
-            ]
-            for number, counts in enumerate(earlier, 1):
-                model = find_text(self.iterations[number - 1], "model") or self.fields["model"]
-                made = {"call_id": f"{self.id}/{number}", "model": model, "usage": counts}
-                yield ReportedCall(f"{key}/{number}", self.fields | made, self.first_entry_id)
-            last = self.fields | {"usage": usage}
-        yield ReportedCall(key, last, self.first_entry_id)
+        key = f"call:{self.id}:{self.output}"
+        for number, (model, usage) in enumerate(self.calls or [(None, self.fields["usage"])], 1):
+            call = {
+                "call_id": make_call_id(self.id, number),
+                "model": model or self.fields["model"],
+                "usage": usage,
+            }
+            yield ReportedCall(make_call_id(key, number), self.fields | call, self.first_entry_id)
 
 
 def read_message_items(message: JsonDict) -> list[Any]:
