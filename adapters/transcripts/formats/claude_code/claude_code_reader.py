@@ -19,7 +19,6 @@ from ..json_lines import SourceLine
 from ..source import TranscriptSource
 from ..steps import EntryEnd, ImportStep, SourceProblem
 from ..summary_mark import find_marked_summary
-from .claude_entry import ClaudeEntry, WaitingLines
 from .compactions import SHORTENING_READERS, keep_after_summary, read_boundary
 from .content import (
     IndexedBlocks,
@@ -27,12 +26,13 @@ from .content import (
     read_attachment,
     read_user_item,
 )
-from .conversations import ConversationMap
+from .conversations import ClaudeEntry, ConversationMap
 from .entries import (
     FORMAT_NAME,
     SKIPPED_ENTRY_TYPES,
     TITLE_FIELDS,
     PromptQueue,
+    WaitingLines,
     classify_user_text,
     read_message_items,
     read_message_text,

@@ -5,13 +5,16 @@ parallel tool calls, whose entries are all in context, in file order. The user r
 later prompt leaves out earlier messages.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from .....domain.blocks import AnyBlock, ToolCall, ToolResult
+from ..entry_steps import EntrySteps
 from ..fields import JsonDict, MalformedError, find_text, get_field, is_uuid
 from ..json_lines import SourceLine
 from ..steps import ImportStep, Rewind, SessionStart, SourceCompaction, SubAgentLink
+from .content import IndexedBlocks
 from .entries import SYNTHETIC_MODEL, ProviderMessage, read_message_text
 
 
@@ -280,3 +283,39 @@ class ConversationMap:
             begin = SessionStart(key, None, parent, call, project=self.project)
             self.conversations[key] = ClaudeConversation(begin)
         return self.conversations[key]
+
+
+@dataclass(slots=True, kw_only=True)
+class ClaudeEntry(EntrySteps):
+    """A line with its entry, and the entry's place."""
+
+    sessions: ConversationMap
+    conversation: ClaudeConversation
+    """The file's own, until the entry is placed."""
+    kind: str = field(init=False)
+    node: EntryNode = field(init=False)
+    """Its place in the tree, set by `place`."""
+    contents: Sequence[Any] = ()
+    """The content items of its message."""
+    message_id: str | None = None
+
+    def place(self) -> None:
+        """Find the entry's conversation and its place in the tree."""
+        uuid = get_field(self.value, "uuid", str)
+        above = get_field(self.value, "parentUuid", str)
+        id = uuid or self.line.digest
+        parent = self.sessions.nodes.get(above or "")
+        conversation = self.sessions.find_conversation(self.value, id, parent)
+        is_root = above is None and "parentUuid" in self.value
+        self.node = self.sessions.add_node(id, parent, conversation, is_root=is_root)
+        self.conversation, self.id = conversation, uuid
+        self.key = f"{uuid}:entry" if uuid else id
+        self.time = get_field(self.value, "timestamp", str)
+
+    def add(self, *steps: ImportStep) -> None:
+        """Add steps of the entry's conversation."""
+        self.steps += self.sessions.enter(self.conversation, steps)
+
+    def append_items(self, blocks: IndexedBlocks) -> None:
+        for index, block in blocks.items():
+            self.append_block(f"{self.node.id}:{index}", block, self.node.id, self.message_id)

@@ -32,16 +32,18 @@ from .compaction import (
 )
 from .entries import (
     FORMAT_NAME,
+    MODEL_KINDS,
     NO_USAGE,
     REPEATED_USAGE,
     SHOWN,
     SKIPPED_LINE_TYPES,
     UsageTracker,
     find_spawned_agent,
+    read_communication,
+    read_item,
     read_session_start,
     wrap_line,
 )
-from .items import MODEL_KINDS, read_communication, read_item
 
 _MAIN_LINE_TYPES = {"session_meta", "response_item", "event_msg", "turn_context", "compacted"}
 _LINE_TYPES = _MAIN_LINE_TYPES | {"inter_agent_communication", "token_usage_record"}

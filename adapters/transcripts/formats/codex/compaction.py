@@ -12,8 +12,7 @@ from ..fields import JsonDict, get_field, require_object
 from ..json_lines import SourceLine
 from ..steps import Append, ImportStep, ReplacementText, SourceCompaction
 from ..summary_mark import find_marked_summary
-from .entries import PASSTHROUGH_FIELD
-from .items import find_call_id, read_item
+from .entries import PASSTHROUGH_FIELD, find_call_id, read_item
 
 _IGNORED_FIELDS = frozenset({PASSTHROUGH_FIELD, "id", "phase", "status", "metadata", "end_turn"})
 """Fields that a compaction removes from kept items, or changes."""
