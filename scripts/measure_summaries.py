@@ -93,7 +93,7 @@ def read_sessions(folder: str, *, as_recorded: bool = False) -> Iterator[Measure
             if not boundaries:
                 continue
             rows, turn, items = {row.position for row in reading.rows.rows}, 0, list[WindowItem]()
-            for recorded in recording.log:
+            for recorded in recording.log.values():
                 match recorded.event:
                     case TurnStarted():
                         turn += 1

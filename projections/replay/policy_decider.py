@@ -167,7 +167,7 @@ class PolicyDecider:
             return False  # the provider would refuse it, and something may leave by now
         if not futile or any(futile < first <= position for first in self.recording.forks):
             return False
-        news = self.recording.log[futile:position]
+        news = self.recording.iter_events(range(futile + 1, position + 1))
         return sum(one.tokens for one in news) < REGROWTH_SHARE * self.terms.limit
 
     def _make_window(self, fold: ReplayFold, terms: CompactionTerms) -> Window:

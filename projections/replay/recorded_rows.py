@@ -35,13 +35,13 @@ def make_session_rows(recording: Recording) -> SessionRows:
     seen = list(accumulate((call.last_seen_position for call in recording.calls), max))
     retracted = Ranges(
         run
-        for recorded in recording.log
+        for recorded in recording.log.values()
         if isinstance(recorded.event, BlocksRetracted)
         for run in recorded.event.positions.runs
     )
     rows: list[FidelityRow] = []
     tools: dict[int, str] = {}
-    for recorded in recording.log:
+    for recorded in recording.log.values():
         position = recorded.position
         if position in retracted:
             continue
@@ -132,14 +132,14 @@ _ROOT = re.compile(
 def _find_roots(recording: Recording) -> set[str]:
     texts = {
         text
-        for recorded in recording.log
+        for recorded in recording.log.values()
         if isinstance(recorded.event, BlockAppended | ToolCalled | ToolReturned)
         for text in _iter_source_texts(recorded.event.block)
         if "cwd" in text or "work" in text
     }
     projects = {
         recorded.event.project
-        for recorded in recording.log
+        for recorded in recording.log.values()
         if isinstance(recorded.event, SessionOpened) and recorded.event.project
     }
     return projects | {

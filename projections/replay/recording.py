@@ -3,7 +3,7 @@
 Each answer of a model is a call, and so is each record of a call without an answer.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from operator import attrgetter
@@ -164,8 +164,8 @@ class Recording:
 
     key: str
     namespace: str
-    log: Sequence[RecordedEvent]
-    """In order of position, from 1 on, without gaps."""
+    log: dict[int, RecordedEvent]
+    """By position, in order; without the events of records, which no replay reads."""
     source: str | None = None
     """The format that it was imported from; None if an agent appended it directly."""
     subject: str = ""
@@ -178,24 +178,25 @@ class Recording:
     def calls(self) -> tuple[RecordedCall, ...]:
         """Every call of a model in the log, known from its record or its answer."""
         counter = CallCounter()
-        for recorded in self.log:
+        for recorded in self.log.values():
             counter.add(recorded)
         return counter.list_calls()
 
     @property
     def blocks(self) -> int:
         """The number of blocks, without notes."""
-        return sum(recorded.tokens > 0 for recorded in self.log)
+        return sum(recorded.tokens > 0 for recorded in self.log.values())
 
     @property
     def is_imported(self) -> bool:
         """Whether the session, or the parent that it is a fork of, was imported."""
-        blocks = (block for recorded in self.log if (block := get_event_block(recorded.event)))
-        first = next(blocks, None)
+        blocks = map(get_event_block, (recorded.event for recorded in self.log.values()))
+        first = next(filter(None, blocks), None)
         return self.source is not None or (first is not None and first.origin is not None)
 
-    def get_event(self, position: int) -> RecordedEvent:
-        return self.log[position - 1]
+    def iter_events(self, positions: Iterable[int]) -> Iterator[RecordedEvent]:
+        """Yield the events at these positions, in their order."""
+        return (self.log[position] for position in positions if position in self.log)
 
 
 class SessionTime:
@@ -214,7 +215,8 @@ class SessionTime:
 
     def advance(self, position: int) -> datetime:
         """Return the time at which everything up to a position was in the log."""
-        for told in self._iter_times(self._recording.log[self._position : position]):
+        news = self._recording.iter_events(range(self._position + 1, position + 1))
+        for told in self._iter_times(news):
             self.now = max(self.now, told)
             self.is_told = True
         self._position = max(self._position, position)
@@ -222,10 +224,10 @@ class SessionTime:
 
     def _find_first_time(self) -> datetime:
         """Return the first time in the log; if a source has none, the time of the import."""
-        log = self._recording.log
-        return next(self._iter_times(log), log[0].event.timestamp)
+        log = self._recording.log.values()
+        return next(self._iter_times(log), next(iter(log)).event.timestamp)
 
-    def _iter_times(self, log: Sequence[RecordedEvent]) -> Iterator[datetime]:
+    def _iter_times(self, log: Iterable[RecordedEvent]) -> Iterator[datetime]:
         for recorded in log:
             event = recorded.event
             block = get_event_block(event)

@@ -1,6 +1,6 @@
 """Calibrates a recording by its provider's reports: sizes of blocks, and the rest of prompts."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import accumulate
 
@@ -33,9 +33,9 @@ def calibrate_recording(
     """
     if not any(call.prompt for call in recording.calls):
         return recording
-    fold = HistoryFold(sees=lambda _: False).apply_all(recording.log)
+    fold = HistoryFold(sees=lambda _: False).apply_all(recording.log.values())
     ratios = fold.usage_tracker.find_calibration()
-    scaled = replace(recording, log=list(_scale_events(recording.log, ratios)))
+    scaled = replace(recording, log=_scale_events(recording.log, ratios))
     replayed = replay_recording(scaled, RecordedDecider(decisions, lineage))
     overheads = [_count_overhead(fold, served.call) for served, fold in replayed]
     known = [tokens for tokens in overheads if tokens is not None]
@@ -60,23 +60,22 @@ def calibrate_recording(
 
 
 def _scale_events(
-    log: Sequence[RecordedEvent], calibration: TokenCalibration
-) -> Iterator[RecordedEvent]:
-    """Yield each event with the model's tokens of its block."""
-    shown = HistoryFold(sees=lambda _: None).apply_all(one for one in log if one.tokens)
+    log: dict[int, RecordedEvent], calibration: TokenCalibration
+) -> dict[int, RecordedEvent]:
+    """Return the log with the model's tokens of each block."""
+    shown = HistoryFold(sees=lambda _: None).apply_all(one for one in log.values() if one.tokens)
     entries = [
-        replace(entry, shown=None, tokens=log[entry.position - 1].tokens)
+        replace(entry, shown=None, tokens=log[entry.position].tokens)
         for entry in shown.entries.values()
     ]
     sizes = ContextUsageTracker().list_sizes(calibration, entries)
-    scaled = {entry.position: (entry, size) for entry, size in zip(entries, sizes, strict=True)}
-    for one in log:
-        if one.position in scaled:
-            entry, tokens = scaled[one.position]
-            kind = CONTENT_KINDS.get(entry.block.kind, ContentKind.TEXT)
-            yield replace(one, tokens=tokens, ratio=calibration.get_ratio(kind))
-        else:
-            yield one
+    scaled = dict(log)
+    for entry, tokens in zip(entries, sizes, strict=True):
+        kind = CONTENT_KINDS.get(entry.block.kind, ContentKind.TEXT)
+        scaled[entry.position] = replace(
+            log[entry.position], tokens=tokens, ratio=calibration.get_ratio(kind)
+        )
+    return scaled
 
 
 def _count_overhead(fold: ReplayFold, call: RecordedCall) -> int | None:
@@ -108,4 +107,4 @@ def _make_cache_report(call: RecordedCall) -> CacheReport | None:
 
 
 def _count_tokens(recording: Recording) -> int:
-    return sum(one.tokens for one in recording.log) or 1
+    return sum(one.tokens for one in recording.log.values()) or 1

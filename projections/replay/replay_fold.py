@@ -73,14 +73,14 @@ class ReplayFold:
     # Advancing
 
     def advance(self, position: int) -> None:
-        for at in range(self.history.position, position):
-            recorded = self.recording.log[at]
+        for recorded in self.recording.iter_events(range(self.history.position + 1, position + 1)):
             if type(recorded.event) in _ITEM_CHANGING_EVENTS:
                 self._apply_change(recorded)
             else:
                 self.history.apply(recorded)
                 if entry := self.history.entries.get(recorded.position):
                     self._record_place(entry)
+        self.history.position = max(self.history.position, position)
 
     def _record_place(self, entry: ViewEntry) -> None:
         runs, boundary, call = self._runs, self.history.boundary, entry.call
@@ -160,10 +160,9 @@ class ReplayFold:
         history = HistoryFold(boundary, summary, digest, effective, sees=_ignore_call)
         after = boundary.after if boundary else 0
         kept = boundary.kept if boundary else Ranges()
-        log = self.recording.log
         # An inherited boundary may include positions that the fork does not share.
         begins = (kept | Ranges.span(after + 1, position)) & Ranges.span(1, position)
-        history.apply_all(log[at - 1] for at in begins)
+        history.apply_all(self.recording.iter_events(begins))
         before = self.history
         history.system, history.tools = before.system, before.tools
         history.settings = before.settings
@@ -213,12 +212,12 @@ class ReplayFold:
 
     def iter_originals(self, positions: Ranges) -> Iterable[WindowItem]:
         """Return blocks of the log as items, whatever their status."""
-        return make_recalled_items(map(self.recording.get_event, positions))
+        return make_recalled_items(self.recording.iter_events(positions))
 
     def _list_recalled(self) -> tuple[ViewEntry, ...]:
         """Return the blocks that earlier boundaries removed and that were pinned since."""
         missing = find_recalled(self.history) - self._retracted
-        pinned = HistoryFold().apply_all(map(self.recording.get_event, missing))
+        pinned = HistoryFold().apply_all(self.recording.iter_events(missing))
         return tuple(pinned.entries.values())
 
     # Unchanged tokens

@@ -22,6 +22,7 @@ from cutbank.adapters.storage.read_models.read_models import ReadModels
 from cutbank.domain.blocks import AnyBlock
 from cutbank.domain.errors import CutbankError, NothingToCompactError, StalePlanError
 from cutbank.domain.policies.reserve_headroom import ReserveHeadroom
+from cutbank.domain.summaries.summarizer import ListingSummarizer
 
 APPEND_RAW = (
     "INSERT INTO stored_events (originator_id, originator_version, topic, subject, tokens, digest,"
@@ -72,7 +73,10 @@ def append_turn(session: StoredSession, number: int) -> None:
 
 def request(session: StoredSession, number: int, *, activate: bool = True) -> CompactionOutcome:
     """Compact under this number, by which a repetition is known."""
-    options = CompactionOptions(idempotency_key=f"compaction {number}", activate=activate)
+    # Summaries that cost no time: what counts is how they are stored.
+    options = CompactionOptions(
+        idempotency_key=f"compaction {number}", activate=activate, summarizers=[ListingSummarizer()]
+    )
     return session.compact(POLICY, limit=LIMIT, options=options)
 
 

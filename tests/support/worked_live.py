@@ -247,4 +247,4 @@ def written(summary: Summary, blocks: Ranges) -> dict[str, Any]:
 
 
 def live_blocks(session: StoredSession) -> Ranges:
-    return Ranges.of(one.position for one in read_recording(session).log if one.tokens)
+    return Ranges.of(one.position for one in read_recording(session).log.values() if one.tokens)

@@ -110,7 +110,7 @@ class MeasuredSession:
         digest.update(
             dump_json([recording.namespace, recording.key, recording.source, len(recording.log)])
         )
-        for recorded in recording.log:
+        for recorded in recording.log.values():
             event = recorded.event
             # `dump_json` leaves out an event's location in a database.
             digest.update(dump_json([event.TOPIC, event, find_event_time(event), recorded.tokens]))
@@ -137,7 +137,7 @@ class MeasuredSession:
     @cached_property
     def model(self) -> str | None:
         """The last recorded model."""
-        events = (recorded.event for recorded in reversed(self.recording.log))
+        events = (recorded.event for recorded in reversed(self.recording.log.values()))
         called = (event.model for event in events if isinstance(event, ModelCalled))
         return next(filter(None, called), None)
 
@@ -276,4 +276,4 @@ def _count_output(recording: Recording, call: RecordedCall) -> int:
         return usage.output
     if call.report is None and recording.calibration is not None:
         return 0  # the report of another call includes it
-    return sum(recording.get_event(position).tokens for position in call.answer)
+    return sum(one.tokens for one in recording.iter_events(call.answer))

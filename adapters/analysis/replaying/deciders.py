@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -188,13 +187,13 @@ def make_summary_writer(
 
     `budget` is the most tokens of each, regardless of the policy; None leaves it to the policy.
     """
-    read, cancellation = partial(map, recording.get_event), Cancellation()
+    cancellation = Cancellation()
 
     def write(planned: PlannedCompaction) -> tuple[Draft, str, tuple[str, ...]]:
         if budget is not None:
             material = replace(planned.material, budget=budget, turn_budget=0)
             planned = replace(planned, material=material)
-        written = chain.write_planned(planned, read, cancellation)
+        written = chain.write_planned(planned, recording.iter_events, cancellation)
         return written.draft, written.summarizer, tuple(map(str, written.refusals))
 
     return write

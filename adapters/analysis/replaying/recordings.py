@@ -13,10 +13,9 @@ from ....domain.compaction import (
 from ....domain.errors import ConflictError, InvalidSettingError
 from ....domain.event import Event
 from ....domain.ranges import Ranges
-from ....domain.session_events import BlockAppended, ModelCalled, RecordRemoved, ToolCalled
+from ....domain.session_events import BlockAppended, ModelCalled, ToolCalled
 from ....projections.replay.recording import CallCounter, RecordedCall, Recording
 from ....projections.replay.recording_calibration import calibrate_recording
-from ....projections.view_content import RecordedEvent
 from ...runtime.sessions.stored_session import StoredSession
 
 _PAGE_EVENTS = 2_000
@@ -27,40 +26,16 @@ _RESERVED_LINEAGES = frozenset({MAIN_LINEAGE, RECORDED_LINEAGE})
 def read_recording(session: StoredSession) -> Recording:
     """Return all events of a session."""
     log = session.log
-    chain, opened, head = log.chain(), log.read_opening(), log.position
+    chain, opened = log.chain(), log.read_opening()
+    events = log.events.read(chain, Ranges.span(1, log.position))
     return Recording(
         key=session.key,
         namespace=session.namespace,
-        log=_fill_gaps(log.events.read(chain, Ranges.span(1, head)), head),
+        log={recorded.position: recorded for recorded in events},
         source=opened.source,
         subject=opened.subject,
         forks=tuple(segment.first for segment in chain.segments[1:]),
     )
-
-
-def _fill_gaps(log: list[RecordedEvent], head: int) -> list[RecordedEvent]:
-    """Return the log with an empty event where each record is, so that none of them is read.
-
-    A recording finds events by their positions.
-    """
-    if len(log) == head:
-        return log
-    found = {one.position: one for one in log}
-    filled = log[:1]
-    for position in range(2, head + 1):
-        filled.append(found.get(position) or _make_blank(filled[-1].event, position))
-    return filled
-
-
-def _make_blank(before: Event, position: int) -> RecordedEvent:
-    event = RecordRemoved(
-        originator_id=before.originator_id,
-        originator_version=position,
-        timestamp=before.timestamp,
-        subject=before.subject,
-        name="",
-    )
-    return RecordedEvent(position, event, tokens=0, digest=b"")
 
 
 _calls: WeakKeyDictionary[StoredSession, tuple[int, tuple[RecordedCall, ...]]] = WeakKeyDictionary()

@@ -44,7 +44,7 @@ def read(session: StoredSession) -> MeasuredSession:
 
 def reported(session: StoredSession) -> list[ModelCalled]:
     """The newest record of each call that tells its size."""
-    log = read(session).recording.log
+    log = read(session).recording.log.values()
     calls = {one.event.call_id: one.event for one in log if isinstance(one.event, ModelCalled)}
     return [call for call in calls.values() if call.usage and call.usage.context]
 
@@ -186,7 +186,7 @@ def test_pauses_are_those_of_the_source_and_records_without_a_time_hide_none(
         seen = view
 
     log = read_recording(session)
-    assert isinstance(log.get_event(log.calls[2].last_seen_position).event, ModelCalled)
+    assert isinstance(log.log[log.calls[2].last_seen_position].event, ModelCalled)
     assert [one.gap_s for one in calls_of(session)] == gaps
 
 
