@@ -9,6 +9,7 @@ from ....domain.blocks import AnyBlock, Block, BlockKind
 from ....domain.ranges import Ranges
 from ....projections.rendering import summary_message
 from ....projections.rendering.summary_message import SummaryMessage, parse_summary_message
+from .fields import JsonDict
 
 SUMMARY_MARK = {"cutbank": "summary"}
 """The field in the object that holds the text, or in its `extra`."""
@@ -24,28 +25,14 @@ def make_summary_mark(block: AnyBlock) -> dict[str, Any]:
     return dict(SUMMARY_MARK) if is_imported_summary(block) else {}
 
 
-def find_marked_summary(item: Any, text: object) -> SummaryMessage | None:
-    """Return the summary with this text, if the item has the mark."""
-    found = parse_summary_message(text) if isinstance(text, str) else None
-    return found if found and _has_marked_text(item, text) else None
-
-
-def _has_marked_text(item: Any, text: object) -> bool:
-    """Look for the text in the item, in a loop, since a source may be nested to any depth."""
-    waiting = [(item, False)]
-    while waiting:
-        value, is_marked = waiting.pop()
-        match value:
-            case str() if is_marked and value == text:
-                return True
-            case list():
-                waiting += [(part, is_marked) for part in value]
-            case dict():
-                here = is_marked or _has_mark(value) or _has_mark(value.get("extra"))
-                waiting += [(part, here) for part in value.values()]
-            case _:
-                pass
-    return False
+def find_marked_summary(item: JsonDict, text: str) -> SummaryMessage | None:
+    """Return the summary with this text, if the message, or the part of it with the text, is
+    marked.
+    """
+    parts = item.get("content")
+    owners = [item, item.get("extra"), *(parts if isinstance(parts, list) else ())]
+    is_marked = any(_has_mark(one) and one.get("text", text) == text for one in owners)
+    return parse_summary_message(text) if is_marked else None
 
 
 def _has_mark(value: Any) -> bool:

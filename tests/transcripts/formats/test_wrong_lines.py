@@ -12,11 +12,9 @@ from transcripts import SAMPLES, import_file
 from wrong_types import mutants
 
 import cutbank
-from cutbank import Ranges, export, verify
+from cutbank import export, verify
 from cutbank.adapters.transcripts.formats.catalog import FORMATS
 from cutbank.adapters.transcripts.formats.json_lines import parse_line
-from cutbank.adapters.transcripts.formats.summary_mark import SUMMARY_MARK, find_marked_summary
-from cutbank.projections.rendering.summary_message import wrap_summary
 
 LINE_FORMATS = [name for name, one in FORMATS.items() if one.begin_reading]
 FILES = sorted(path for name in LINE_FORMATS for path in (SAMPLES / name).rglob("*.jsonl"))
@@ -65,14 +63,3 @@ def test_lines_in_any_order_go_out_as_they_came(data: st.DataObject, path: Path,
     with TemporaryDirectory() as folder:
         raw = b"".join(json.dumps(entry).encode() + b"\n" for entry in told)
         check_out_and_in(Path(folder), raw[: -cut or None])
-
-
-def test_a_marked_summary_is_found_at_any_depth() -> None:
-    text = wrap_summary("The river is brown.", Ranges())
-    item: Any = {**SUMMARY_MARK, "text": text}
-    unmarked: Any = {"text": text}
-    for _ in range(50_000):
-        item, unmarked = [item], [unmarked]
-
-    assert find_marked_summary(item, text)
-    assert find_marked_summary(unmarked, text) is None
