@@ -1,6 +1,5 @@
 """Reads and writes the Agent Trajectory Interchange Format: an object with a list of steps."""
 
-import json
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
@@ -141,10 +140,10 @@ def _read_image(item: JsonDict) -> Media:
     return Media(type="image", mime=mime, url=require_field(source, "path", str))
 
 
-def _parse_call_fields(raw: str) -> dict[str, Any] | None:
-    """Parse a step's metrics: the tokens of the prompt, and the cached ones among them."""
-    match json.loads(raw):
-        case {"source": "agent", "metrics": {"prompt_tokens": int(sent)} as metrics, **step}:
+def _read_call_fields(step: JsonDict) -> JsonDict | None:
+    """Return the call that a step reports; its prompt's tokens include the cached ones."""
+    match step:
+        case {"source": "agent", "metrics": {"prompt_tokens": int(sent)} as metrics}:
             cached = metrics.get("cached_tokens")
             cached = cached if isinstance(cached, int) else 0
             said, cost = metrics.get("completion_tokens"), metrics.get("cost_usd")
@@ -169,7 +168,7 @@ ATIF_DIALECT = Dialect(
     (STEPS_FIELD,),
     read_step_parts,
     tools_path=("agent", "tool_definitions"),
-    read_call_fields=_parse_call_fields,
+    read_call_fields=_read_call_fields,
 )
 
 

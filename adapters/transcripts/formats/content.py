@@ -80,6 +80,11 @@ def make_thinking_block(item: JsonDict, line: SourceLine) -> Block:
     return Block.thinking(thought if isinstance(thought, str) else "", native=native)
 
 
+def media_from_base64(data: str, mime: str, within: str = "", name: str | None = None) -> Media:
+    """Return the image or document of base64 data; `within` names its owner in the error."""
+    return Media(type=media_kind_of(mime), mime=mime, data=require_base64(data, within), name=name)
+
+
 def base64_to_bytes(text: str) -> bytes | None:
     try:
         return b64decode(text, validate=True)

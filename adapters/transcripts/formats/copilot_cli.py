@@ -4,10 +4,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from ....domain.blocks import Block, BlockKind, Media, ToolCall
+from ....domain.blocks import Block, BlockKind, ToolCall
 from ....domain.compaction_events import Trigger
 from ....domain.session_events import Usage
-from .content import ContentPart, media_kind_of, require_base64
+from .content import ContentPart, media_from_base64
 from .entry_steps import EntrySteps, read_entry
 from .fields import (
     JsonDict,
@@ -68,12 +68,7 @@ def read_user_message(entry: EntrySteps, data: JsonDict, *, by_harness: bool) ->
     for file in get_field(data, "attachments", list, "data.") or []:
         match file:  # only a blob holds its bytes; others are not in the file
             case {"type": "blob", "data": str(encoded), "mimeType": str(mime)}:
-                media = Media(
-                    type=media_kind_of(mime),
-                    mime=mime,
-                    data=require_base64(encoded, "data: "),
-                    name=find_text(file, "displayName"),
-                )
+                media = media_from_base64(encoded, mime, "data: ", find_text(file, "displayName"))
                 entry.blocks.append(Block(kind=BlockKind(media.type), media=media, name=media.name))
 
 
@@ -112,8 +107,7 @@ def read_tool_result(entry: EntrySteps, data: JsonDict, call: str) -> None:
     for item in get_field(result or {}, "contents", list, "data.") or []:
         match item:
             case {"type": "image", "data": str(encoded), "mimeType": str(mime)}:
-                image = require_base64(encoded, "data: ")
-                parts.append(Media(type="image", mime=mime, data=image))
+                parts.append(media_from_base64(encoded, mime, "data: "))
     entry.add_tool_result(call, parts, is_error=failed)
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from ....domain.blocks import Block, BlockKind, Media, ToolCall
-from .content import ContentPart, media_kind_of, require_base64
+from .content import ContentPart, media_from_base64, media_kind_of
 from .entry_steps import EntrySteps, digest_text, read_entry
 from .fields import JsonDict, MalformedError, get_field, require_field, require_object
 from .format import make_document_format
@@ -36,8 +36,7 @@ def read_media_part(part: Any) -> Media | None:
     """Return the media of a part; None if it has none."""
     match part:
         case {"inlineData": {"mimeType": str(mime), "data": str(data)}}:
-            raw = require_base64(data, "inlineData.data: ")
-            return Media(type=media_kind_of(mime), mime=mime, data=raw)
+            return media_from_base64(data, mime, "inlineData.data: ")
         case {"fileData": {"fileUri": str(uri)} as file}:
             mime = file.get("mimeType")
             known = mime if isinstance(mime, str) else "application/octet-stream"

@@ -5,7 +5,6 @@ from codecs import BOM_UTF8
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from hashlib import blake2b
-from pathlib import Path
 from typing import Any, BinaryIO
 
 import orjson
@@ -123,14 +122,6 @@ class LineFile:
             problem, name = "truncated: the file ends inside this line", f"truncated:{number}"
             return replace(line, end=self.offset, problem=problem, source_name=name)
         return line
-
-
-def read_lines_of(
-    path: Path, longest: int = MAX_LINE_BYTES, keep: KeepLine | None = None
-) -> Iterator[SourceLine]:
-    """Yield each line of a file that is not blank, the last one even if it has no end."""
-    with path.open("rb") as file:
-        yield from LineFile(file, longest).read(lambda _: True, keep)
 
 
 def parse_line(raw: bytes, number: int = 1, end: int = 0) -> SourceLine:

@@ -16,7 +16,6 @@ from .json_lines import (
     NestedTooDeeplyError,
     SourceLine,
     parse_line,
-    read_lines_of,
 )
 
 MAX_DOCUMENT_BYTES = MAX_LINE_BYTES
@@ -88,8 +87,8 @@ class TranscriptSource:
 
         Lines in `first_values` need not begin the file, since a document also contains JSON lines.
         """
-        line = None if self.is_folder else next(read_lines_of(self.path, self.longest), None)
-        return line.value if line else None
+        raws = [] if self.is_folder else self._read_first_raws()
+        return parse_line(raws[0]).value if raws else None
 
     def read_lines(self, keep: KeepLine | None = None) -> Iterator[SourceLine]:
         """Yield each line that is not blank, without secrets; pass all lines to `keep`."""

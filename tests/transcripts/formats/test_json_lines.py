@@ -7,13 +7,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cutbank.adapters.transcripts.formats.json_lines import SourceLine, parse_line, read_lines_of
+from cutbank.adapters.transcripts.formats.json_lines import SourceLine, parse_line
+from cutbank.adapters.transcripts.formats.source import TranscriptSource
 
 
 def read(tmp_path: Path, raw: bytes, longest: int = 1_000) -> list[SourceLine]:
     path = tmp_path / "some.jsonl"
     path.write_bytes(raw)
-    return list(read_lines_of(path, longest))
+    return list(TranscriptSource(path, longest=longest).read_lines())
 
 
 def test_lines_are_numbered_say_where_they_end_and_blank_ones_are_no_entries(
@@ -94,7 +95,7 @@ def test_every_line_that_is_not_blank_is_found_once(
     path = tmp_path_factory.mktemp("any") / "any.jsonl"
     path.write_bytes(raw)
 
-    found = list(read_lines_of(path, longest))
+    found = list(TranscriptSource(path, longest=longest).read_lines())
 
     written = raw.removeprefix(b"\xef\xbb\xbf").split(b"\n")
     full = [len(one) for one in raw.split(b"\n")]

@@ -120,8 +120,8 @@ class Dialect:
     tools_path: tuple[str, ...] = ("tools",)
     is_of_items: bool = False
     """Whether each piece of a model's answer is an item of its own."""
-    read_call_fields: Callable[[str], JsonDict | None] | None = None
-    """Returns the call fields of a message in JSON text; None if it has none."""
+    read_call_fields: Callable[[JsonDict], JsonDict | None] | None = None
+    """Returns the call fields of a message; None if it has none."""
 
 
 @dataclass
@@ -150,8 +150,7 @@ class MessageReader:
             yield from entry.finish()
 
     def _read(self, entry: EntrySteps) -> None:
-        raw = entry.raw
-        entry.key = f"{entry.number}:{digest_text(raw)}"
+        entry.key = f"{entry.number}:{digest_text(entry.raw)}"
         message = require_object(entry.value)
         pieces = list(self.dialect.read_parts(message, self.line, entry.number))
         is_first = entry.number == 1 and not self.has_system_prompt
@@ -167,7 +166,7 @@ class MessageReader:
         self._read_blocks(entry, pieces, message)
         if entry.blocks:
             shared = self._message_id(entry.number, entry.blocks)
-            if self.dialect.read_call_fields and (call := self.dialect.read_call_fields(raw)):
+            if self.dialect.read_call_fields and (call := self.dialect.read_call_fields(message)):
                 entry.add(ReportedCall(f"{entry.key}:call", call, first_answer_id=entry.key))
             entry.append(shared)
             self.has_messages = True

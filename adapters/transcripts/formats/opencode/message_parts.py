@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from .....domain.blocks import Block, BlockKind, Media, Native, Text, ToolCall, ToolResult
 from .....domain.session_events import Usage
-from ..content import media_kind_of, require_base64, split_data_url
+from ..content import media_from_base64, media_kind_of, split_data_url
 from ..entry_steps import EntrySteps
 from ..fields import JsonDict, get_field, read_usage, require_field
 
@@ -72,10 +72,7 @@ def read_file_media(file: JsonDict) -> Media | None:
     if url.startswith(("http://", "https://")):
         return Media(type=what, mime=mime, url=url, name=name)
     held = split_data_url(url)
-    if held is None:
-        return None
-    raw = require_base64(held[1], "url: ")
-    return Media(type=what, mime=mime, data=raw, name=name)
+    return media_from_base64(held[1], mime, "url: ", name) if held else None
 
 
 def make_file_block(part: JsonDict) -> Block | None:
