@@ -87,7 +87,7 @@ class ItemMirror:
         which `read` makes by their index, are stored, all in one transaction.
         """
         with self.store.batch():
-            stored = self._read_stored(session)
+            stored = self.read_stored(session)
             pairs = zip(stored, given, strict=False)
             same = next(
                 (at for at, ((_, item), wanted) in enumerate(pairs) if item != wanted),
@@ -105,7 +105,7 @@ class ItemMirror:
         self._remember(session, mirrored)
         return [position for position, _ in kept]
 
-    def _read_stored(self, session: StoredSession) -> list[tuple[int, JsonValue]]:
+    def read_stored(self, session: StoredSession) -> list[tuple[int, JsonValue]]:
         """Return the position and JSON of each item that a session has."""
         known = self._known.get((session.namespace, session.key))
         if (

@@ -4,7 +4,6 @@ import asyncio
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,6 @@ import pytest
 from databases import each_database
 from framework_adapters import ADAPTERS, WORDS, Adapter, find_adapter, make_result
 
-import cutbank
 from cutbank import BlockKind, SessionStore, ToolCall, ToolResult, verify
 
 SUPPORT = Path(__file__).parents[1] / "support"
@@ -23,12 +21,6 @@ pytestmark = each_database
 @pytest.fixture(params=ADAPTERS, ids=str)
 def adapter(request: pytest.FixtureRequest) -> Adapter:
     return find_adapter(request.param.framework)
-
-
-@pytest.fixture
-def opened(database: str) -> Iterator[SessionStore]:
-    with cutbank.open(database) as store:
-        yield store
 
 
 def begin_adding(database: str, adapter: Adapter, first: int, turns: int) -> subprocess.Popen[str]:

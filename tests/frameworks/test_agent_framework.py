@@ -1,7 +1,6 @@
 """Agents of Microsoft's Agent Framework are sent the view of their session, on the loopback."""
 
 import asyncio
-from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -11,7 +10,7 @@ from framework_adapters import make_agent_framework_turn
 from framework_programs import ROOT, read_programs, run_program
 from loopback.answers import Answer, Call, Request, Says, Stop, Tokens
 from loopback.providers import KEY
-from loopback.server import Loopback, loopback
+from loopback.server import Loopback
 
 import cutbank
 from cutbank import BlockKind, SessionStore, audit, verify
@@ -44,18 +43,6 @@ def answer_with_a_call(request: Request) -> Answer:
         return Says("It needs water.", usage=usage)
     call = Call("read", {"path": "a.py"}, f"call_{request.number}")
     return Says(calls=(call,), stop=Stop.TOOL, usage=usage)
-
-
-@pytest.fixture
-def server() -> Iterator[Loopback]:
-    with loopback(answer_with_a_call) as server:
-        yield server
-
-
-@pytest.fixture
-def opened(tmp_path: Path) -> Iterator[SessionStore]:
-    with cutbank.open(tmp_path / "log.db") as store:
-        yield store
 
 
 def ask(store: SessionStore, server: Loopback, turns: int, *, each_call: bool = True) -> list[str]:

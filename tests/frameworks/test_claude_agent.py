@@ -6,7 +6,6 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -30,12 +29,6 @@ SUB = {**MAIN, "subpath": "subagents/agent-1"}
 @pytest.fixture(scope="module", autouse=True)
 def _installed() -> None:
     find_adapter("claude_agent_sdk")
-
-
-@pytest.fixture
-def opened(database: str) -> Iterator[SessionStore]:
-    with cutbank.open(database) as store:
-        yield store
 
 
 def open_transcripts(store: SessionStore | Path | str) -> Any:

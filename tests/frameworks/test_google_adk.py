@@ -68,12 +68,6 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Loopback]:
         gc.collect()  # here, where its sockets are expected
 
 
-@pytest.fixture
-def opened(tmp_path: Path) -> Iterator[SessionStore]:
-    with cutbank.open(tmp_path / "log.db") as store:
-        yield store
-
-
 def make_agent(**fields: Any) -> Agent:
     given = {"name": "gardener", "model": "gemini-2.5-flash", "tools": [read]}
     return Agent(**{**given, "instruction": "Be brief.", **fields})

@@ -1,14 +1,12 @@
 """Sessions of the Agent Development Kit keep what ADK demands of every session service."""
 
 import asyncio
-from collections.abc import Iterator
 from importlib.util import find_spec
 from typing import Any
 
 import pytest
 from databases import each_database
 
-import cutbank
 from cutbank import SessionStore
 
 if find_spec("google") is None or find_spec("google.adk") is None:
@@ -28,12 +26,6 @@ from google.genai import types
 from cutbank.frameworks.google_adk import CutbankSessionService
 
 pytestmark = each_database
-
-
-@pytest.fixture
-def opened(database: str) -> Iterator[SessionStore]:
-    with cutbank.open(database) as store:
-        yield store
 
 
 @pytest.fixture

@@ -1,7 +1,6 @@
 """Agents of LangChain run on a session of cutbank, with a model on the loopback."""
 
 import asyncio
-from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -46,18 +45,6 @@ def answer_with_a_call(request: Request) -> Answer:
     if items[-1].get("type") == "function_call_output":
         return Says("It needs water.", usage=usage)
     return Says(calls=(Call("read", {"path": "a.py"}, f"call_{request.number}"),), usage=usage)
-
-
-@pytest.fixture
-def server() -> Iterator[Loopback]:
-    with loopback(answer_with_a_call) as server:
-        yield server
-
-
-@pytest.fixture
-def opened(tmp_path: Path) -> Iterator[SessionStore]:
-    with cutbank.open(tmp_path / "log.db") as store:
-        yield store
 
 
 def make_agent(store: SessionStore, server: Loopback, *tools: Any) -> Any:

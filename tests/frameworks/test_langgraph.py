@@ -1,7 +1,7 @@
 """Threads of LangGraph are sessions, and their checkpoints records."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -28,12 +28,6 @@ from cutbank.frameworks.langgraph import CutbankSaver
 
 THREAD: Any = {"configurable": {"thread_id": "t"}}
 pytestmark = each_database
-
-
-@pytest.fixture
-def opened(database: str) -> Iterator[SessionStore]:
-    with cutbank.open(database) as store:
-        yield store
 
 
 def make_graph(store: SessionStore, answer: Any) -> Any:

@@ -1,7 +1,6 @@
 """Agents of the OpenAI Agents SDK run on a session of cutbank, with a model on the loopback."""
 
 import asyncio
-from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -24,7 +23,7 @@ def _installed() -> None:
     find_adapter("agents")
 
 
-def answer_with_calls(request: Request) -> Answer:
+def answer_with_a_call(request: Request) -> Answer:
     """Call the tool twice, one after the other, and then answer."""
     items = request.body["input"]
     asked = max(at for at, item in enumerate(items) if item.get("role") == "user")
@@ -34,18 +33,6 @@ def answer_with_calls(request: Request) -> Answer:
         call = Call("read", {"path": f"{len(results)}.py"}, f"call_{request.number}")
         return Says(calls=(call,), usage=usage)
     return Says("It needs water.", usage=usage)
-
-
-@pytest.fixture
-def server() -> Iterator[Loopback]:
-    with loopback(answer_with_calls) as server:
-        yield server
-
-
-@pytest.fixture
-def opened(tmp_path: Path) -> Iterator[SessionStore]:
-    with cutbank.open(tmp_path / "log.db") as store:
-        yield store
 
 
 def open_session(store: SessionStore | Path, **fields: Any) -> Any:

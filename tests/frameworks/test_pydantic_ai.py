@@ -1,7 +1,7 @@
 """Agents of Pydantic AI run on sessions of cutbank, with a model on the loopback."""
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -31,18 +31,6 @@ def answer_with_a_call(request: Request) -> Answer:
         return Says("It needs water.", usage=usage)
     call = Call("read", {"path": "a.py"}, f"call_{request.number}")
     return Says(calls=(call,), stop=Stop.TOOL, usage=usage)
-
-
-@pytest.fixture
-def server() -> Iterator[Loopback]:
-    with loopback(answer_with_a_call) as server:
-        yield server
-
-
-@pytest.fixture
-def opened(tmp_path: Path) -> Iterator[SessionStore]:
-    with cutbank.open(tmp_path / "log.db") as store:
-        yield store
 
 
 def make_agent(

@@ -1,7 +1,6 @@
 """The steps of Pydantic AI's harness are kept in sessions of cutbank."""
 
 import asyncio
-from collections.abc import Iterator
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
@@ -37,12 +36,6 @@ from pydantic_ai_harness.step_persistence import (
 
 from cutbank.frameworks.pydantic_ai import CutbankHistory, load_messages
 from cutbank.frameworks.pydantic_ai_harness import CutbankStepStore
-
-
-@pytest.fixture
-def opened(database: str) -> Iterator[SessionStore]:
-    with cutbank.open(database) as store:
-        yield store
 
 
 def make_snapshot(turns: int, key: str | None = None, **fields: Any) -> ContinuableSnapshot:

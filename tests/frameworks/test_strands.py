@@ -1,6 +1,5 @@
 """Agents of Strands run on sessions of cutbank, with a model on the loopback."""
 
-from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -37,18 +36,6 @@ def answer_with_a_call(request: Request) -> Answer:
         return Says("It needs water.", usage=usage)
     call = Call("read", {"path": "a.py"}, f"call_{request.number}")
     return Says(calls=(call,), stop=Stop.TOOL, usage=usage)
-
-
-@pytest.fixture
-def server() -> Iterator[Loopback]:
-    with loopback(answer_with_a_call) as server:
-        yield server
-
-
-@pytest.fixture
-def opened(tmp_path: Path) -> Iterator[SessionStore]:
-    with cutbank.open(tmp_path / "log.db") as store:
-        yield store
 
 
 @tool  # type: ignore[untyped-decorator,unused-ignore]

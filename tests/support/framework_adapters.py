@@ -326,6 +326,64 @@ def open_strands_session(store: SessionStore, key: str) -> StrandsSession:
     return StrandsSession(repository, key)
 
 
+def make_openhands_turn(number: int) -> list[dict[str, Any]]:
+    from openhands.sdk import Message, TextContent  # noqa: PLC0415 - not everywhere
+    from openhands.sdk.event import (  # noqa: PLC0415 - as above
+        ActionEvent,
+        AgentErrorEvent,
+        MessageEvent,
+    )
+    from openhands.sdk.llm import MessageToolCall  # noqa: PLC0415 - as above
+
+    call = {"id": f"call-{number}", "name": "read", "arguments": f'{{"path": "{number}.py"}}'}
+    named = {"tool_name": "read", "tool_call_id": f"call-{number}"}
+
+    def say(role: str, text: str) -> Message:
+        return Message.model_validate({"role": role, "content": [TextContent(text=text)]})
+
+    events = [
+        MessageEvent(source="user", llm_message=say("user", f"Question {number}?")),
+        ActionEvent(
+            thought=[],
+            reasoning_content="Hm.",
+            tool_call=MessageToolCall(origin="completion", **call),
+            llm_response_id=f"call-{number}",
+            **named,
+        ),
+        AgentErrorEvent(error=make_result(number), **named),
+        MessageEvent(source="agent", llm_message=say("assistant", f"Answer {number}.")),
+    ]
+    dumped = [event.model_dump(mode="json") for event in events]
+    ids = {"timestamp": "2026-01-01T00:00:00"}
+    return [one | ids | {"id": f"{number:08x}-{at}"} for at, one in enumerate(dumped)]
+
+
+@dataclass
+class OpenHandsConversation:
+    """What a conversation of OpenHands shows its condenser, which forgets nothing meanwhile."""
+
+    store: SessionStore
+    key: str
+
+    def make_condenser(self) -> Any:
+        from cutbank.frameworks.openhands import CutbankCondenser  # noqa: PLC0415 - as above
+
+        condenser = CutbankCondenser(session=self.key, limit=1_000_000)
+        condenser.use_store(self.store)
+        return condenser
+
+    async def add(self, items: Sequence[Any]) -> None:
+        from openhands.sdk.context.view import View  # noqa: PLC0415 - as above
+        from openhands.sdk.event import Event  # noqa: PLC0415 - as above
+
+        events = [Event.model_validate(one) for one in [*await self.read(), *items]]
+        await self.make_condenser().acondense(View.model_construct(events=events))
+
+    async def read(self) -> list[Any]:
+        blocks = await cutbank.run_async(lambda: list(self.make_condenser().log.blocks()))
+        return [one.item for one in blocks if one.item]
+
+
 ADAPTERS = (
     Adapter(
         framework="claude_agent_sdk",
@@ -378,13 +436,27 @@ ADAPTERS = (
         make_turn=make_strands_turn,
         stores_turns=False,
     ),
+    Adapter(
+        framework="openhands.sdk",
+        open=OpenHandsConversation,
+        log=lambda conversation: conversation.store.session(conversation.key),
+        add=lambda conversation, events: conversation.add(events),
+        read=lambda conversation: conversation.read(),
+        make_turn=make_openhands_turn,
+        has_writers=False,
+    ),
 )
 
 
 def find_adapter(framework: str) -> Adapter:
     """Return an adapter, or skip the test where its framework is not installed."""
     if find_spec(framework.partition(".")[0]) is None or find_spec(framework) is None:
-        pytest.skip(f"{framework} is not installed: scripts/test-frameworks has it")
+        why = (
+            "it needs Python 3.12"
+            if framework == "openhands.sdk"
+            else "scripts/test-frameworks has it"
+        )
+        pytest.skip(f"{framework} is not installed: {why}")
     return next(adapter for adapter in ADAPTERS if adapter.framework == framework)
 
 
