@@ -198,6 +198,11 @@ def _spell(source: str) -> Iterator[tuple[Spelling, str]]:
 
 
 def _spell_as(spelling: Spelling, source: str) -> str:
-    if spelling == "raw":
-        return source
-    return json.dumps(source, ensure_ascii=spelling == "ascii")[1:-1]
+    return source if spelling == "raw" else _ENCODERS[spelling](source)[1:-1]
+
+
+_ENCODERS = {
+    "json": json.JSONEncoder(ensure_ascii=False).encode,
+    "ascii": json.JSONEncoder().encode,
+}
+"""How a string is written in JSON, by its spelling."""

@@ -17,6 +17,7 @@ A thread is a session. Its messages become blocks of it with `cutbank.frameworks
 
 from collections.abc import AsyncIterator, Iterator, Sequence
 from functools import partial
+from heapq import merge
 from itertools import islice
 from operator import itemgetter
 from random import random
@@ -323,15 +324,22 @@ def _iter_newest(
     records: SessionRecords, ns: str | None, *, before: str | None = None, limit: int | None = None
 ) -> Iterator[Record]:
     """Yield checkpoints by id, greatest first; those of all namespaces if `ns` is None."""
-    if ns is not None:
-        end = _name("checkpoint", ns, before) if before else None
-        prefix = _name("checkpoint", ns, "")
-        yield from records.newest(prefix, before=end, limit=limit, descending=True)
+    if ns is None:
+        each = [_iter_newest(records, one, before=before) for one in _list_namespaces(records)]
+        yield from merge(*each, key=lambda record: _split_name(record)[1], reverse=True)
         return
-    found = records.newest(_name("checkpoint", ""))
-    for record in sorted(found, key=lambda one: _split_name(one)[1], reverse=True):
-        if before is None or _split_name(record)[1] < before:
-            yield record
+    end = _name("checkpoint", ns, before) if before else None
+    prefix = _name("checkpoint", ns, "")
+    yield from records.newest(prefix, before=end, limit=limit, descending=True)
+
+
+def _list_namespaces(records: SessionRecords) -> Iterator[str]:
+    """Yield the namespaces that have checkpoints, with one look-up each."""
+    prefix, end = _name("checkpoint", ""), None
+    while found := next(records.newest(prefix, before=end, limit=1, descending=True), None):
+        ns, _ = _split_name(found)
+        yield ns
+        end = _name("checkpoint", ns, "")
 
 
 def _prune(records: SessionRecords) -> None:

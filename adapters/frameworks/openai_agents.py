@@ -95,9 +95,11 @@ class CutbankSession:
         """Hooks of a run that record each call: what was sent, and the tokens it took."""
         self._compaction: dict[str, Any] = {"policy": policy, "limit": limit, "model": model}
         self._loop = AsyncAgentLoop(self.log.loop(**self._compaction))
-        self._given: tuple[int, int] = (0, 0)
-        """The position of the view that the current run began with, and the number of its items."""
+        self._given: tuple[int, Sequence[TResponseInputItem]] = (0, ())
+        """The position of the view that the current run began with, and its items."""
         self._sent: HistoryView | None = None
+        self._unstored: Sequence[TResponseInputItem] = ()
+        """What the runner sent behind that view and had not stored yet."""
         self._is_closed = False
 
     async def get_items(self, limit: int | None = None) -> list[TResponseInputItem]:
@@ -112,7 +114,7 @@ class CutbankSession:
             return await run_async(self._list_newest, limit)
         view = await self._loop.prepare()
         items = render_items(view)["input"]
-        self._given = view.coordinate.position, len(items)
+        self._given = view.coordinate.position, [*items]
         return items
 
     async def add_items(self, items: list[TResponseInputItem]) -> None:
@@ -151,7 +153,7 @@ class CutbankSession:
 
         Without it a run reads the session once, and is not compacted before it ends. A filter that
         `config` has is given the view. A model that is found by its name, or that `config` has, is
-        asked again with a smaller view where it refuses one as too long, unless it streams.
+        asked again with a smaller view where it refuses one as too long.
         """
         config = config or RunConfig()
         inner = config.call_model_input_filter
@@ -164,21 +166,29 @@ class CutbankSession:
         return replace(
             config,
             call_model_input_filter=serve_view,
-            model=_RetryingModel(given, self) if isinstance(given, Model) else given,
+            model=self.retry(given) if isinstance(given, Model) else given,
             model_provider=_RetryingProvider(config.model_provider, self),
         )
+
+    def retry(self, model: Model) -> Model:
+        """Return a model for an agent of its own, which is asked again as those of `run_config`."""
+        return _RetryingModel(model, self)
 
     async def shrink(self, error: Exception) -> list[TResponseInputItem]:
         """Return a smaller view after the model refused one; raise any other error again."""
         if self._sent is None:
             raise error
+        if await self._was_stored(self._sent):
+            self._unstored = ()
         self._sent = view = await self._loop.handle_overflow(error)
-        return render_items(view)["input"]
+        return [*render_items(view)["input"], *self._unstored]
 
     async def record_response(self, response: ModelResponse) -> None:
         """Record that the model answered the view that was served last, for hooks of your own."""
-        if (view := self._sent) is not None:
-            self._sent = None
+        view, self._sent = self._sent, None
+        if view and self._unstored:
+            view = await run_async(self.log.view) if await self._was_stored(view) else None
+        if view is not None:
             used = response.usage
             cached = used.input_tokens_details.cached_tokens or 0
             usage = Usage(
@@ -207,20 +217,31 @@ class CutbankSession:
     async def _serve_view(self, data: ModelInputData) -> ModelInputData:
         """Return the newest view in place of the history that the run has; the same view is kept.
 
-        Only if the input is all that was given and stored since, for a handoff may have changed it
-        and another process may have added to the session.
+        Only if the input begins with all that was given and stored since, for a handoff may have
+        changed it and another process may have added to the session. A streamed run stores its
+        prompt while the model answers.
         """
-        position, items = self._given
-        since = await run_async(lambda: list(self._iter_newest(position))[::-1])
-        if not since or data.input[items:] != since:
+        position, given = self._given
+        since = await run_async(self._list_since, position)
+        known = len(given) + len(since)
+        if data.input[:known] != [*given, *since]:
             self._sent = None
             return data
+        self._unstored = data.input[known:]
         self._sent = view = await self._loop.prepare()
-        return ModelInputData(input=render_items(view)["input"], instructions=data.instructions)
+        served = [*render_items(view)["input"], *self._unstored]
+        return ModelInputData(input=served, instructions=data.instructions)
+
+    async def _was_stored(self, view: HistoryView) -> bool:
+        """Check whether what was sent behind a view, and nothing else, was stored since."""
+        return await run_async(self._list_since, view.coordinate.position) == self._unstored
 
     def _list_newest(self, limit: int) -> list[TResponseInputItem]:
         """Return the newest items in order; all of them for a negative limit."""
         return list(islice(self._iter_newest(), limit if limit >= 0 else None))[::-1]
+
+    def _list_since(self, position: int) -> list[TResponseInputItem]:
+        return list(self._iter_newest(position))[::-1]
 
     def _append(self, items: Sequence[TResponseInputItem]) -> None:
         read = [cutbank.read_message(cast(dict[str, Any], item), PROVIDER) for item in items]
@@ -302,8 +323,28 @@ class _RetryingModel(Model):
             smaller = await self._session.shrink(error)
             return await self._model.get_response(system_instructions, smaller, *rest, **named)
 
-    def stream_response(self, *given: Any, **named: Any) -> AsyncIterator[TResponseStreamEvent]:
-        return self._model.stream_response(*given, **named)
+    async def stream_response(
+        self,
+        system_instructions: str | None,
+        input: str | list[TResponseInputItem],  # noqa: A002 - as the SDK names it
+        *rest: Any,
+        **named: Any,
+    ) -> AsyncIterator[TResponseStreamEvent]:
+        has_begun = False
+        try:
+            async for event in self._model.stream_response(
+                system_instructions, input, *rest, **named
+            ):
+                has_begun = True
+                yield event
+        except Exception as error:
+            if has_begun:  # the run has seen a part of the answer
+                raise
+            input = await self._session.shrink(error)  # noqa: A001 - as the SDK names it
+        else:
+            return
+        async for event in self._model.stream_response(system_instructions, input, *rest, **named):
+            yield event
 
     def get_retry_advice(self, request: ModelRetryAdviceRequest) -> ModelRetryAdvice | None:
         return self._model.get_retry_advice(request)
@@ -318,7 +359,7 @@ class _RetryingProvider(ModelProvider):
         self._session = session
 
     def get_model(self, model_name: str | None) -> Model:
-        return _RetryingModel(self._provider.get_model(model_name), self._session)
+        return self._session.retry(self._provider.get_model(model_name))
 
     async def aclose(self) -> None:
         await self._provider.aclose()

@@ -88,7 +88,14 @@ def test_an_agent_goes_on_while_its_history_is_compacted(tmp_path: Path, server:
         assert view.render("openai-agents") == {"input": sent[-1]}
 
 
-def test_a_refused_prompt_is_compacted_and_sent_again(opened: SessionStore) -> None:
+def check_prompts(items: list[dict[str, Any]]) -> None:
+    """Check that the newest prompt is sent once, and last."""
+    assert str(items[-1]["content"]).startswith("What does this file need?")
+    assert items[-2:-1] != items[-1:]
+
+
+@pytest.mark.parametrize("way", ["by name", "streamed", "model of the agent"])
+def test_a_refused_prompt_is_compacted_and_sent_again(way: str, opened: SessionStore) -> None:
     from agents import Agent, OpenAIProvider, RunConfig, Runner  # noqa: PLC0415 - not everywhere
     from openai import AsyncOpenAI  # noqa: PLC0415 - as above
 
@@ -98,23 +105,30 @@ def test_a_refused_prompt_is_compacted_and_sent_again(opened: SessionStore) -> N
             return Refuses(Why.OVERFLOW, tokens=4_000, limit=3_000)
         return Says("It needs water.", usage=Tokens(input=size // 4))
 
-    async def run(session: Any, config: Any) -> str:
+    async def run(session: Any, config: Any, provider: Any) -> str:
         prompt = "What does this file need? " + "line after line of a long file " * 100
-        done = await Runner.run(
-            Agent("a"), prompt, session=session, run_config=config, hooks=session.hooks
-        )
-        return str(done.final_output)
+        is_own = way == "model of the agent"
+        agent = Agent("a", model=session.retry(provider.get_model("gpt-5")) if is_own else None)
+        given: dict[str, Any] = {"session": session, "run_config": config, "hooks": session.hooks}
+        if way != "streamed":
+            return str((await Runner.run(agent, prompt, **given)).final_output)
+        streamed = Runner.run_streamed(agent, prompt, **given)
+        async for _ in streamed.stream_events():
+            pass
+        return str(streamed.final_output)
 
     async def run_all(server: Loopback) -> list[str]:
         session = open_session(opened, policy="reserve-headroom")
         async with AsyncOpenAI(base_url=f"{server.url}/v1", api_key=KEY) as client:
             provider = OpenAIProvider(openai_client=client)
             config = session.run_config(RunConfig(tracing_disabled=True, model_provider=provider))
-            return [await run(session, config) for _ in range(6)]
+            return [await run(session, config, provider) for _ in range(6)]
 
     with loopback(hold_little) as server:
         assert asyncio.run(run_all(server)) == ["It needs water."] * 6
         assert any(len(str(request.body["input"])) > 12_000 for request in server.requests)
+        for request in server.requests:
+            check_prompts(request.body["input"])
 
     log = opened.session("a", create=False)
     assert log.view().summary is not None
