@@ -73,9 +73,10 @@ _CREATES = ("write", "create", "new", "save")
 _READ_ONLY_NAME = re.compile(
     r"get|list|search|find|read|view|fetch|grep|glob|ls$|query|lookup|show|describe|check|think"
     r"|calculat|wait|report|recall|poll|ask|skill|writestdin|bashoutput|taskoutput|codebase"
-    r"|websearch|webfetch|toolsearch|exitplan|enterplan"
+    r"|websearch|webfetch|toolsearch|exitplan|enterplan|rg$"
 )
 _MAX_PATH_CHARS = 48
+_PATH = re.compile(r"(?<![^\s'\"=])(?:/?[\w.@+-]+/)+[\w.@+-]*\w(?![^\s'\";|&:])")
 _DONE = re.compile(r"done|complete|finish|cancel|delete", re.IGNORECASE)
 _STARTED = re.compile(r"progress|doing|active|started", re.IGNORECASE)
 _PLANNING = re.compile(r"todo|plan$|^plan|^task(?:create|update|track|list|get|manager)")
@@ -118,10 +119,16 @@ def list_attempts(call: ToolCall, root: str) -> tuple[Action, ...]:
     if name in SHELL_TOOLS:
         return (_make_run(call),)
     is_look = bool(touch.paths) or _READ_ONLY_NAME.match(name) is not None
-    words = ", ".join(_iter_argument_words(read_arguments(call)))
+    words = ", ".join(_iter_argument_words(read_arguments(call), root))
     shown = mark_code(shorten_line(f"{tidy_line(call.name)} {words}".strip(), LABEL_CHARS))
     kind = ActionKind.LOOK if is_look else ActionKind.CALL
     return (Action(kind, f"called {shown}", shown, (shown,)),)
+
+
+def name_files(call: ToolCall, root: str) -> str:
+    """Return the last file that a command names, as code; empty if it names none."""
+    named = _PATH.findall(read_shell_command(read_arguments(call)))
+    return mark_code(_shorten_path(named[-1].removeprefix(root))) if named else ""
 
 
 def _shorten_path(path: str) -> str:
@@ -129,7 +136,9 @@ def _shorten_path(path: str) -> str:
     path = tidy_line(path)
     if len(path) <= _MAX_PATH_CHARS:
         return path
-    return "/".join(path.replace("\\", "/").split("/")[-2:])
+    folders = path.replace("\\", "/").split("/")
+    # Of a path outside the root, a folder and a name may read as another path inside it.
+    return "/".join(folders[-1 if path.startswith("/") else -2 :])
 
 
 def _make_run(call: ToolCall) -> Action:
@@ -150,11 +159,12 @@ def _read_outcome(result: ToolResult, deed: ActionKind, is_run: bool) -> tuple[b
     return False, "" if deed is ActionKind.EDIT else shorten_result(text)
 
 
-def _iter_argument_words(arguments: dict[str, JsonValue]) -> Iterator[str]:
+def _iter_argument_words(arguments: dict[str, JsonValue], root: str) -> Iterator[str]:
     """Yield the arguments as words, the beginning of each."""
     for value in arguments.values():
         if isinstance(value, str):
-            yield shorten_line(tidy_line(value[:400]), 40)
+            text = tidy_line(value[:400]).removeprefix(root)
+            yield _shorten_path(text) if _PATH.fullmatch(text) else shorten_line(text, 40)
         elif isinstance(value, int) and not isinstance(value, bool):
             yield shorten_line(str(value), 40)
         elif isinstance(value, float):

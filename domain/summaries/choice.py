@@ -4,19 +4,21 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from heapq import heapify, heappop, heappush, nlargest
+from operator import attrgetter
 from typing import NamedTuple
 
-from ..blocks import AnyBlock, BlockKind, ToolCall
+from ..blocks import BlockKind, ToolCall
 from ..digest import map_results_by_call
 from ..fidelity.words import WordPair
 from ..item import WindowItem
 from ..ranges import Ranges
-from .actions import list_attempts
-from .clean_text import mark_code, shorten_line
+from .actions import list_attempts, name_files
+from .clean_text import ELLIPSIS, mark_code, shorten_line
 from .findings import classify_statement
 from .layout import SummaryLine, SummarySection
 from .needs import NeedCounts, ReadItem
 from .page import SummaryPage
+from .prose import is_pasted_line
 from .statements import MIN_CONTEXT_WORDS, SPOKEN_KINDS, BlockReader, Statement
 from .summarizer import Material
 
@@ -24,7 +26,7 @@ MAX_BLOCKS = 300
 """How many of the blocks that left earlier are read again; older ones count by the last summary."""
 _MAX_FACTS = 600
 """For how many of the likeliest facts the lines of tools are searched."""
-_CONTEXT_WORTH, _PAIR_WORTH = 1.5, 0.75
+_CONTEXT_WORTH, _PAIR_WORTH = 1.5, 1.0
 """The worth of a fact's context, and of a pair of words, next to that of the fact itself."""
 _ELSEWHERE = 0.6
 """The worth of a context in an older block than the newest with the fact, next to that in this one.
@@ -46,9 +48,13 @@ _COMMON_TIMES = 20
 """A word of the user's instructions that more statements have counts less in each."""
 _LONG_WORD = re.compile(r"\w{4,}")
 _STEM_CHARS = 6
+_VALUE = re.compile(r"'[^']*'|\"[^\"]*\"|[^\s=:]*\d[^\s=:]*")
+_MAX_ALIKE = 2
+"""How many lines of a block may differ in numbers and quoted values only, as those of a log do."""
 _MIN_ROOM_CHARS = 40
-_SOURCE_CHARS = 48
-"""The most characters of what was read or run, above the lines of its output."""
+_SOURCE_CHARS = 36, 60
+"""The most characters of what was read or run, above the lines of its output: in a small summary,
+and in one of some 1,500 tokens."""
 _FRAME_CHARS = 16
 """What a line takes in addition to its words: its mark and its handle."""
 
@@ -66,7 +72,11 @@ class _Candidate(NamedTuple):
 
 
 def choose_statements(
-    material: Material, earlier: Sequence[SummaryLine], page: SummaryPage, reader: BlockReader
+    material: Material,
+    earlier: Sequence[SummaryLine],
+    page: SummaryPage,
+    reader: BlockReader,
+    root: str = "",
 ) -> list[SummaryLine]:
     """Return the lines that serve the most need in the rest of a page, in the order of the log.
 
@@ -98,23 +108,29 @@ def choose_statements(
         gains.take(reader.read_line(said))
     answers = map_results_by_call(items)
     calls = {
-        answers[item.position].position: item.block for item in items if item.position in answers
+        answers[item.position].position: item.block
+        for item in items
+        if item.position in answers and isinstance(item.block, ToolCall)
     }
+    least, most = _SOURCE_CHARS
+    room = max(least, min(most, page.room // 100))
     chosen: dict[int, SummaryLine] = {}
     opened, left = Counter[object](), page.left
     for index in _choose(candidates, gains, page.left):
         if left < _MIN_ROOM_CHARS:
             break
-        if len(candidates[index].statement.text) > left:
+        statement = candidates[index].statement
+        pattern = candidates[index].newest, _VALUE.sub("", statement.text)
+        if len(statement.text) > left or opened[pattern] >= _MAX_ALIKE:
             continue
-        line = candidates[index].line or _make_line(
-            candidates[index], material.prefix, calls, reader
-        )
+        call = calls.get(candidates[index].newest)
+        source = reader.read_once(_name_source, call, root, room) if call else ""
+        line = candidates[index].line or _make_line(candidates[index], material.prefix, source)
         cost = page.count_chars(line, opened)
         if cost <= left:
-            gains.take(candidates[index].statement)
+            gains.take(statement)
             chosen[index], left = line, left - cost
-            opened.update((line.section, line.group))
+            opened.update((line.section, line.group, pattern))
             if line.source:
                 gains.take(reader.read_line(line.source))
     order = sorted(chosen, key=lambda index: (candidates[index].newest, index))
@@ -137,8 +153,8 @@ def _iter_lines_of_facts(
                 if one.is_telling
             }
             worth = _KIND_WORTH.get(item.kind, 1.0)
-            # In an order that does not depend on hashes.
-            yield from (_Candidate(lines[key], item.position, worth, item) for key in sorted(lines))
+            in_order = sorted(lines.values(), key=attrgetter("place", "text"))
+            yield from (_Candidate(one, item.position, worth, item) for one in in_order)
 
 
 def _find_stems(text: str) -> frozenset[str]:
@@ -169,15 +185,14 @@ def _list_items(material: Material) -> tuple[WindowItem, ...]:
     return (*material.originals(before), *removed)
 
 
-def _make_line(
-    candidate: _Candidate, prefix: Ranges, calls: Mapping[int, AnyBlock], reader: BlockReader
-) -> SummaryLine:
+def _make_line(candidate: _Candidate, prefix: Ranges, source: str) -> SummaryLine:
     """Return the line that quotes a statement of a block."""
     item, statement = candidate.item, candidate.statement
     kind = item.kind if item else BlockKind.ASSISTANT
     text = statement.text if kind in SPOKEN_KINDS else mark_code(statement.text)
     if kind is BlockKind.USER:
-        section = SummarySection.GOAL
+        is_request = not is_pasted_line(statement.text)
+        section = SummarySection.GOAL if is_request else SummarySection.CONTEXT
     elif candidate.newest in prefix:
         section = SummarySection.TURN
     elif statement.sentence:
@@ -185,16 +200,18 @@ def _make_line(
     else:
         section = SummarySection.CONTEXT
     handles = Ranges.of([candidate.newest])
-    call = calls.get(candidate.newest)
-    source = reader.read_once(_name_source, call) if isinstance(call, ToolCall) else ""
     return SummaryLine(section, text, handles, is_quote=kind is BlockKind.USER, source=source)
 
 
-def _name_source(call: ToolCall) -> str:
+def _name_source(call: ToolCall, root: str, room: int) -> str:
     """Return what a call read or ran; empty if it only plans."""
-    attempts = list_attempts(call, "")
-    noun = shorten_line(attempts[0].noun.strip("`"), _SOURCE_CHARS) if attempts else ""
-    return SummaryLine(SummarySection.CONTEXT, mark_code(noun)).wording if noun else ""
+    attempts = list_attempts(call, root)
+    if not attempts:
+        return ""
+    noun = attempts[0].noun
+    if len(noun) > room or noun.endswith(f"{ELLIPSIS}`"):
+        noun = name_files(call, root) or mark_code(shorten_line(noun.strip("`"), room))
+    return SummaryLine(SummarySection.CONTEXT, noun).wording
 
 
 def _choose(candidates: Sequence[_Candidate], gains: "_Gains", longest: int) -> Iterator[int]:

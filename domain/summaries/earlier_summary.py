@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from ..ranges import Ranges
 from .clean_text import (
@@ -58,8 +59,9 @@ def read_earlier_lines(
     """
     if sections:
         text = "\n".join(f"## {heading}\n{body}" for heading, body in sections.items())
-    section, above = SummarySection.CONTEXT, Ranges()
-    for raw in _NOT_SUMMARY_TEXT.sub("", text or "").split("\n")[:_MAX_LINES]:
+    section, above, source = SummarySection.CONTEXT, Ranges(), ""
+    raws = _NOT_SUMMARY_TEXT.sub("", text or "").split("\n")[:_MAX_LINES]
+    for raw, below in zip(raws, [*raws[1:], ""], strict=True):
         line = raw.strip()
         if not line or _RULE.fullmatch(line):
             continue
@@ -69,14 +71,18 @@ def read_earlier_lines(
         bullet = _BULLET.match(line)
         line = line[bullet.end() :] if bullet else line
         words, handles = split_handles(line)
-        if raw.startswith("  - ") and not handles:
+        is_nested = raw.startswith("  - ")
+        if not is_nested:
+            above, source = handles, ""
+        elif not handles:
             handles = above  # they stand above the nested lines
-        above = handles
-        if not words:
+        if not is_nested and below.startswith("  - ") and handles:
+            source = words
             continue
         # Invalid handles count as text.
-        is_valid = not handles - covers
-        yield _make_line(section, *((words, handles) if is_valid else (line, Ranges())))
+        if handles - covers:
+            words, handles = line, Ranges()
+        yield replace(_make_line(section, words, handles), source=source if is_nested else "")
 
 
 def _find_section(heading: str) -> SummarySection:

@@ -14,6 +14,7 @@ from .layout import (
     SECTION_LAYOUT,
     SummaryLine,
     SummarySection,
+    find_root,
     lay_out_sections,
     write_file_lists,
 )
@@ -114,7 +115,9 @@ def _write_page(
     page = SummaryPage(room, tags)
     page.set_earlier(parts, spare=min(room // 2, material.removed_tokens * CHARS_PER_TOKEN // 2))
     page.add_shares(lines, _compute_shares(material))
-    for line in choose_statements(material, earlier, page, reader):
+    named = (*material.digest.modified_files, *material.digest.read_files)
+    root = find_root(material.removed_items, named)
+    for line in choose_statements(material, earlier, page, reader, root):
         page.add_whole(line)
     page.add_shares(lines, dict.fromkeys(SummarySection, 1.0))
     page.set_earlier(parts)

@@ -20,6 +20,7 @@ from .layout import (
     merge_lines,
 )
 from .prose import (
+    INTENT_PATTERN,
     Sentence,
     SentenceCue,
     count_cues,
@@ -212,8 +213,10 @@ def _read_repository(result: AnyBlock) -> dict[str, str]:
 def _read_purpose(block: AnyBlock, reader: BlockReader) -> str:
     """Return the last sentence of a text without its lead-in; empty if it is long."""
     lines = reader.read(block).sentences
-    said = _LEAD_IN.sub("", lines[-1].text, count=1).rstrip(":.") if lines else ""
-    return said if len(said) <= _MAX_PURPOSE_CHARS else ""
+    if not lines or not INTENT_PATTERN.match(lines[-1].text):
+        return ""
+    said = _LEAD_IN.sub("", lines[-1].text, count=1).rstrip(":.")
+    return said if said.count(" ") > 1 and len(said) <= _MAX_PURPOSE_CHARS else ""
 
 
 def _find_purposes(items: Sequence[WindowItem], reader: BlockReader) -> dict[int, str]:
@@ -273,7 +276,8 @@ def _iter_next_steps(items: Sequence[WindowItem]) -> Iterator[SummaryLine]:
     # Some agents only think.
     kinds = {item.kind for item in items}
     voice = BlockKind.ASSISTANT if BlockKind.ASSISTANT in kinds else BlockKind.THINKING
-    spoken = [item for item in items if item.kind is voice][-_RECENT:]
+    asked = max((item.position for item in items if item.kind is BlockKind.USER), default=0)
+    spoken = [i for i in items if i.kind is voice and i.position > asked][-_RECENT:]
     for item in spoken:
         is_last = item is spoken[-1]
         for sentence in iter_sentences(make_printable(item.block.text)):

@@ -73,13 +73,14 @@ class SummaryPage:
         if before:
             apart = len(_NESTED_MARK) if before == 1 and not line.source else 0
             return apart + len(_NESTED_MARK) + len(line.nested_text)
-        source = len(_NESTED_MARK) + len(line.source) if line.source else 0
-        return source + len(line.full_text) + self._count_frame(line, opened)
+        return len(line.full_text) + self._count_frame(line, opened)
 
     def _count_frame(self, line: SummaryLine, opened: Mapping[object, int]) -> int:
         is_first = line.section not in self._headings and line.section not in opened
         again = len(line.nested_text) - len(line.wording)
-        return _LINE_MARK_CHARS + again + (count_heading_chars(line.section) if is_first else 0)
+        source = len(_NESTED_MARK) + len(line.source) if line.source else 0
+        heading = count_heading_chars(line.section) if is_first else 0
+        return _LINE_MARK_CHARS + again + source + heading
 
     @property
     def cites(self) -> Ranges:

@@ -100,7 +100,7 @@ _HEADING = re.compile(r"#{1,6}\s+(.*)")
 _LEAD = re.compile(r"\*\*([^*]{2,60}?)(?:\*\*:?|:\*\*)|(\w[^.!?:]{2,50}):")
 _ITEM = re.compile(r"\s*(?:[-*+•]|\d{1,3}[.)])\s+(?:\[[ xX]\]\s+)?")
 # Look for white space first; a lookbehind at every character is slow.
-_END = re.compile(r"\s(?<=[.!?]\s)\s*(?=[^\sa-z])")
+_END = re.compile(r"\s(?<=[.!?]\s)(?<!^\*\*\d\.\s)\s*(?=[^\sa-z])")
 _END_UNSPACED = re.compile(rf"{_END.pattern}|(?<=[\u3002\uff01\uff1f])")
 
 
@@ -239,9 +239,24 @@ def remove_inserted_text(text: str) -> str:
     return f" {ELLIPSIS} ".join([*pieces, text[at:]]).strip(f"{ELLIPSIS} \t\r\n")
 
 
+_PASTED = re.compile(
+    "[^\\w\u276f$\u2502]*(?:[\u276f$\u2502\u256d\u2570]|\\[[^\\[\\]]*\\] |\\S+\\.\\w+:\\d+: "
+    "|(?:error|warning|remote|fatal): |!\\[)"
+)
+
+
+def is_pasted_line(line: str) -> bool:
+    """Check whether a line of a user's message is a program's: a prompt, a box, a log."""
+    return _PASTED.match(line) is not None
+
+
 def iter_rules_in(text: str) -> Iterator[str]:
     sentences = (sentence.text for sentence in iter_sentences(text))
-    rules = (words for words in sentences if len(words) < 600 and is_constraint(words))
+    rules = (
+        words
+        for words in sentences
+        if len(words) < 600 and is_constraint(words) and not is_pasted_line(words)
+    )
     for rule in islice(rules, _MAX_RULES):
         words = tidy_line(rule).strip(f"{ELLIPSIS} ")
         if words and ELLIPSIS not in words and not words.endswith(":"):
@@ -250,6 +265,8 @@ def iter_rules_in(text: str) -> Iterator[str]:
 
 _PROJECT_FILE = re.compile(r"\b(?:AGENTS|CLAUDE|GEMINI|copilot-instructions)\.md\b")
 _STRONG_RULE = re.compile(r"\b(?:never|must|only|always|do not|don't|cannot)\b", re.IGNORECASE)
+_NOT_A_RULE = re.compile(r":$|\b(?:was|were|found|had)\b|^\W*\w[^.]{0,40}:\*\* ")
+"""An announcement, what happened, and what a name means."""
 _MAX_PROJECT_RULES = 40
 
 
@@ -261,7 +278,11 @@ def list_project_rules(block: AnyBlock) -> tuple[tuple[str, bool], ...]:
     if not _PROJECT_FILE.search(block.text[:_GLANCE]):
         return ()
     sentences = (tidy_line(sentence.text) for sentence in iter_sentences(block.text))
-    rules = (rule for rule in sentences if 12 < len(rule) < 300 and is_constraint(rule))
+    rules = (
+        rule
+        for rule in sentences
+        if 12 < len(rule) < 300 and is_constraint(rule) and not _NOT_A_RULE.search(rule)
+    )
     return tuple(
         (rule, bool(_STRONG_RULE.search(rule))) for rule in islice(rules, _MAX_PROJECT_RULES)
     )

@@ -9,7 +9,7 @@ from ..blocks import AnyBlock, BlockKind, ToolCall
 from ..digest import iter_strings, read_arguments
 from ..fidelity.generic_keys import GENERIC_PAIRS
 from ..fidelity.words import WordPair, WordReader
-from ..shell_edits import is_script
+from ..shell_edits import is_script, read_patch, read_shell_command
 from .clean_text import NUMBERING_PATTERN, make_printable, tidy_line
 from .prose import INTENT_PATTERN, Sentence, iter_sentences, parse_user_message
 
@@ -22,6 +22,14 @@ MAX_STATEMENT_CHARS = 220
 MIN_CONTEXT_WORDS = 2
 """How many plain words say what a fact is about."""
 _MIN_SENTENCE_CHARS = 12
+_MIN_BARE_CHARS = 25
+"""A shorter sentence of the agent without a fact, such as `Still empty.`, needs what is around it.
+"""
+_REMARK = re.compile(
+    r"(?:good|great|perfect|excellent|okay)\b[,.!]|now i (?:have|see|understand|can)\b",
+    re.IGNORECASE,
+)
+_MIN_REMARK_CHARS = 90
 _MIN_INTENT_CHARS = 60
 """A shorter announcement, such as `Let me look at it`, says nothing once it is done."""
 _TERM = re.compile(r"[^\W\d_]{2,}")
@@ -31,6 +39,7 @@ _BOILERPLATE = re.compile(
     r"|Requirement already satisfied|Successfully (?:un)?installed|Collecting |Downloading "
     r"|Command: /bin/"
 )
+_DECORATION = re.compile(r"^[=*~-]{4,} | [=*~-]{4,}$")
 _MAX_LINES_OF_FACT = 2
 """How many lines of one block are quoted for one fact."""
 _MAX_WORDS = 200_000
@@ -51,6 +60,8 @@ class Statement(NamedTuple):
     """For prose: the sentence with the heading above it."""
     is_telling: bool = True
     """Whether a line of a tool is worth quoting for what it says."""
+    place: int = 0
+    """Where a line of a tool begins in the block's text, in characters."""
 
 
 class BlockContent(NamedTuple):
@@ -132,10 +143,10 @@ class BlockReader:
             bare = (
                 line[n.end() :] if (n := NUMBERING_PATTERN.match(line)) else line for line in lines
             )
-            line = " ".join(" ".join(bare).split())
+            line = _DECORATION.sub("", " ".join(" ".join(bare).split()))
             facts, words = self._read_words(line)
             is_telling = _says_something(line)
-            known = Statement(line, facts, words, is_telling=is_telling)
+            known = Statement(line, facts, words, is_telling=is_telling, place=begin)
             shown.quotes[begin, end] = known
         return known
 
@@ -152,7 +163,8 @@ class BlockReader:
     def _iter_statements(self, block: AnyBlock) -> Iterator[Statement]:
         for text, sentence in dict(_iter_sentences(block)).items():
             statement = self.read_line(text, sentence)
-            if statement.facts or statement.pairs:
+            is_telling = len(text) >= _MIN_BARE_CHARS or block.kind is BlockKind.USER
+            if statement.facts or (statement.pairs and is_telling):
                 yield statement
 
     def _read_words(self, text: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -168,17 +180,22 @@ class BlockReader:
 
 
 def read_text(block: AnyBlock) -> str:
-    """Return what a block says; of a call, the texts among its arguments, one a line."""
-    if isinstance(block, ToolCall):
-        return "\n".join(iter_strings(read_arguments(block)))
-    return block.text
+    """Return what a block says; of a call, the texts among its arguments, one a line.
+
+    Of a script that calls tools, the commands that it runs and the patch that it holds.
+    """
+    if not isinstance(block, ToolCall):
+        return block.text
+    arguments = read_arguments(block)
+    text = "\n".join(iter_strings(arguments))
+    told = [read_shell_command(arguments)] if is_script(text) else []
+    return "\n".join([*told, read_patch(arguments)]).strip() or text
 
 
 class _ToolText(NamedTuple):
     """The text of a tool's block, with the lines that were searched in it by their facts."""
 
     text: str
-    is_script: bool
     known: dict[str, tuple[Statement, ...]]
     quotes: dict[tuple[int, int], Statement]
 
@@ -187,11 +204,6 @@ class _ToolText(NamedTuple):
         text = self.text
         begin, end = text.rfind("\n", 0, at) + 1, text.find("\n", at)
         end = len(text) if end < 0 else end
-        if end - begin > MAX_STATEMENT_CHARS and self.is_script:
-            # The commands inside a string have line breaks of their own, as two characters.
-            begin = max(begin, text.rfind("\\n", begin, at) + 2)
-            inner = text.find("\\n", at, end)
-            end = end if inner < 0 else inner
         if end - begin > MAX_STATEMENT_CHARS:
             before = at - MAX_STATEMENT_CHARS // 3
             if before > begin:
@@ -203,13 +215,12 @@ class _ToolText(NamedTuple):
 
 
 def _read_tool_text(block: AnyBlock) -> _ToolText:
-    text = read_text(block)
-    return _ToolText(text, is_script(text), {}, {})
+    return _ToolText(read_text(block), {}, {})
 
 
 def _says_something(line: str) -> bool:
     """Check whether a line of a tool is more than punctuation, markup or what tools always say."""
-    return len(_TERM.findall(line)) >= _MIN_TERMS and not _BOILERPLATE.match(line)
+    return len({*_TERM.findall(line)}) >= _MIN_TERMS and not _BOILERPLATE.match(line)
 
 
 def _iter_sentences(block: AnyBlock) -> Iterator[tuple[str, Sentence]]:
@@ -219,7 +230,10 @@ def _iter_sentences(block: AnyBlock) -> Iterator[tuple[str, Sentence]]:
         text = message.said if message.is_request else ""
     for sentence in iter_sentences(make_printable(text)):
         line = tidy_line(sentence.text)
-        if not is_user and len(line) < _MIN_INTENT_CHARS and INTENT_PATTERN.match(line):
+        if not is_user and (
+            (len(line) < _MIN_INTENT_CHARS and INTENT_PATTERN.match(line))
+            or (len(line) < _MIN_REMARK_CHARS and _REMARK.match(line))
+        ):
             continue
         if _MIN_SENTENCE_CHARS <= len(line) <= 2 * MAX_STATEMENT_CHARS:
             yield line, sentence

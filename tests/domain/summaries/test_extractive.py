@@ -69,6 +69,7 @@ def test_how_things_must_be_is_a_constraint() -> None:
 def test_rules_of_a_projects_instructions_are_named_and_not_taken_for_the_users() -> None:
     text = (
         "# AGENTS.md instructions\n\n- Never push to main.\n- The parser is old.\n- Use tabs only."
+        "\n- It was held back as it must wait.\n- These must hold:"
     )
     talk = Talk().say("Go on with the task.", Block.developer(text), filler())
     other = Talk().say("Go on.", Block.developer(text.replace("AGENTS.md", "Some")), filler())
@@ -142,6 +143,10 @@ def test_an_edit_is_told_with_what_it_was_for() -> None:
     assert f"{done} (#4, #6)" in talk.summary().sections["Progress"]
     talk.call("Edit", file_path="src/a.py").say(filler())
     assert f"{done.replace('x2', 'x3')} (#4, #6, #8)" in talk.summary().sections["Progress"]
+    talk.say(Block.assistant("The writer of src/b.py has one fault.")).call(
+        "Edit", file_path="b.py"
+    )
+    assert "- edited `b.py` (#12)" in talk.summary().sections["Progress"]
 
 
 def test_lines_that_say_nothing_are_not_quoted() -> None:
@@ -150,12 +155,13 @@ def test_lines_that_say_nothing_are_not_quoted() -> None:
     talk.say(Block.assistant("The cause is in one of these files of parser_core.py:"), filler(9))
     for line in dull:
         talk.call("Bash", f"{line}\n{'.' * 500}", command="pip install -e .")
+    remark = "Good, now I have the whole picture."
     told = "it reads rows by other_core.py"
 
-    text = talk.call("Read", told).summary().text
+    text = talk.say(Block.assistant(remark)).call("Read", told).summary().text
 
     assert told in text
-    assert not [line for line in (*dull, "The cause is") if line in text]
+    assert not [line for line in (*dull, "The cause is", remark) if line in text]
 
 
 def test_what_failed_is_blocked_until_it_succeeds() -> None:
@@ -222,6 +228,49 @@ def test_reasons_intents_and_plans_are_told_in_the_agents_words() -> None:
     assert sections["Progress"] == "### In Progress\n- Let me look at the tokenizer first. (#3)"
 
 
+def test_what_the_agent_offered_before_the_last_request_is_no_next_step() -> None:
+    talk = Talk().say(
+        "Go on with the task.", filler(), Block.assistant("The docs still need to be written.")
+    )
+    talk.say("No, fix the parser first.", Block.assistant("The tokenizer still needs a test."))
+
+    assert talk.summary().sections["Next Steps"] == "- The tokenizer still needs a test. (#5)"
+
+
+def test_a_programs_lines_in_a_message_are_not_requests() -> None:
+    pasted = "[smoke] the run of lib/smoke_a.py must not reach lib/smoke_b.py"
+    message = f"Why does this fail?\n{'La ' * 900}\n{pasted}\n{'La ' * 900}\nLook into it."
+    talk = Talk().say(message, filler())
+
+    sections = talk.summary().sections
+
+    assert "Constraints & Preferences" not in sections
+    assert pasted not in sections["Goal"]
+    assert f'- User: "{pasted}" (#1)' in sections["Critical Context"]
+
+
+def test_of_lines_that_differ_in_values_only_two_are_quoted() -> None:
+    log = "".join(
+        f"12:00:0{n} INFO worker-{n} holds the row by lib/stock_{n}.py\n" for n in range(9)
+    )
+    talk = Talk().say("Go on with the task.", filler()).call("Read", f"{log}==== 125 passed ====")
+    names = " ".join(f"lib/stock_{n}.py" for n in range(9))
+
+    text = talk.say(Block.thinking(f"{names} 125 passed")).summary().text
+
+    assert text.count("INFO worker") == 2
+
+
+def test_a_command_is_named_by_the_file_that_it_reads() -> None:
+    path = "lib/dates/of_the_calendar/parser_core.py"
+    command = f"sed -n '1,99p' {'x' * 40} {path}"
+    talk = Talk().say("Go on with the task.", filler())
+    for _ in range(2):
+        talk.call("Bash", "it reads whole rows by load_rows", command=command)
+
+    assert f"- `{path}` (#6)\n  - `it reads" in talk.summary().text
+
+
 def test_facts_that_come_again_and_again_are_kept() -> None:
     talk = Talk().say("Go on with the task.", filler())
     for _ in range(3):
@@ -245,13 +294,14 @@ def test_what_the_user_named_is_likelier_to_be_needed_again() -> None:
 
 def test_lines_of_a_tool_are_quoted_as_they_stand_below_what_was_read() -> None:
     line = "def parse_date(text: str, time_zone: TimeZone) -> ParsedDate: # reads whole days"
-    source = f"    12→{line}\n    13→    return ParsedDate(text)\n"
+    second = "day_of_week = find_day(text) # then the parser reads the rest"
+    source = f"    12→{line}\n    13→    {second}\n"
     talk = Talk().say("Go on with the task.", filler())
     for _ in range(2):
         talk.call("Read", source, file_path="a.py")
 
     context = talk.summary().sections["Critical Context"]
-    assert context.startswith(f"- `Read a.py` (#6)\n  - `{line}`")
+    assert context.startswith(f"- `Read a.py` (#6)\n  - `{line}`\n  - `{second}`")
 
 
 def test_images_and_documents_are_named_so_that_they_can_be_recalled() -> None:

@@ -1,6 +1,5 @@
 """The parts of an extractive summary: words, lines read back, a page, what was read in a block."""
 
-from dataclasses import replace
 from weakref import WeakSet
 
 from hypothesis import given
@@ -140,8 +139,11 @@ def test_a_page_is_never_longer_than_its_room(
     shared: list[SummaryLine], whole: list[SummaryLine], room: int
 ) -> None:
     page = SummaryPage(room)
-    page.add_shares([replace(line, source="") for line in shared], {SummarySection.DONE: 0.7})
-    for line in (line for line in whole if line.handles or not line.source):
+    shared, whole = (
+        [one for one in all_ if one.handles or not one.source] for all_ in (shared, whole)
+    )
+    page.add_shares(shared, {SummarySection.DONE: 0.7})
+    for line in whole:
         if page.count_chars(line, {}) <= page.left:
             page.add_whole(line)
 
@@ -154,6 +156,9 @@ def test_lines_of_one_block_stand_below_its_handle_and_are_read_back_with_it() -
     for text in texts:
         page.add_whole(SummaryLine(SummarySection.CONTEXT, text, handles))
     page.add_whole(SummaryLine(SummarySection.CONTEXT, "alone", Ranges.of([5])))
+    page.add_whole(
+        SummaryLine(SummarySection.CONTEXT, "`load_rows`", Ranges.of([6]), source="`Read a.py`")
+    )
 
     lines = [*read_earlier_lines(page.sections, None, Ranges.span(1, 9))]
 
@@ -163,5 +168,11 @@ def test_lines_of_one_block_stand_below_its_handle_and_are_read_back_with_it() -
         "  - it skips what is empty (#7) (#3)",
         "  - then it writes them",
         "- alone (#5)",
+        "- `Read a.py` (#6)",
+        "  - `load_rows`",
     ]
-    assert [(line.text, line.newest) for line in lines] == [*((t, 3) for t in texts), ("alone", 5)]
+    assert [(line.text, line.newest, line.source) for line in lines] == [
+        *((text, 3, "") for text in texts),
+        ("alone", 5, ""),
+        ("`load_rows`", 6, "`Read a.py`"),
+    ]

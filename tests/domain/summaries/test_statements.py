@@ -1,11 +1,12 @@
 """A summary says what is likely to be needed, once, in whole quotes of the log."""
 
+import json
 from dataclasses import replace
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cutbank import Block, BlockKind, Material, ToolResult, WindowItem
+from cutbank import Block, BlockKind, Material, ToolCall, ToolResult, WindowItem
 from cutbank.domain.ranges import Ranges
 from cutbank.domain.summaries.extractive import ExtractiveSummarizer
 from cutbank.domain.summaries.needs import FACT_WEIGHTS, PAIR_WEIGHTS, NeedCounts, ReadItem
@@ -108,16 +109,29 @@ def test_a_line_without_words_is_quoted_with_its_neighbors_as_well() -> None:
     ]
 
 
-def test_a_script_is_quoted_by_the_lines_of_its_commands_and_other_text_is_not() -> None:
-    long = "echo " + "word " * 60
-    script = f'exec_command({{cmd:"{long}\\nthe parser reads src/delta.py\\n{long}"}})'
+def test_a_script_is_quoted_by_the_lines_of_its_commands_and_its_patch() -> None:
+    script = (
+        'const r = await tools.exec_command({cmd:"echo rivers\\nthe parser reads src/delta.py"});'
+        'await tools.apply_patch("*** Begin Patch\\n+load_rows reads all rivers\\n*** End Patch");'
+    )
+    call = ToolCall(tool_call_id="c", name="exec", arguments=json.dumps({"input": script}))
     folder = "words " * 40 + "of the parser in C:\\new\\src/delta.py"
 
-    (command,) = BlockReader().list_lines_with(make_result(script), "src/delta.py")
+    (command,) = BlockReader().list_lines_with(call, "src/delta.py")
+    (patch,) = BlockReader().list_lines_with(call, "load_rows")
     (other,) = BlockReader().list_lines_with(make_result(folder), "src/delta.py")
 
     assert command.text == "the parser reads src/delta.py"
+    assert patch.text == "+load_rows reads all rivers"
     assert other.text.endswith(" of the parser in C:\\new\\src/delta.py")
+
+
+def test_a_line_is_quoted_without_its_decoration() -> None:
+    result = make_result("======= 12 passed in src/delta.py in 3.15s =======")
+
+    (line,) = BlockReader().list_lines_with(result, "src/delta.py")
+
+    assert line.text == "12 passed in src/delta.py in 3.15s"
 
 
 def test_each_feature_has_one_weight() -> None:
