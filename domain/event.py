@@ -70,7 +70,7 @@ def _drop_impossible(number: Any) -> Any:
 # What is possible is tried first, and pydantic recognizes it without calling Python.
 _IN_ORDER = Field(union_mode="left_to_right")
 _PossibleCount = Annotated[int, Field(ge=0, le=MAX_COUNT)] | None
-_PossibleAmount = Annotated[float, Field(ge=0, le=MAX_COUNT, allow_inf_nan=False)] | None
+_PossibleAmount = Annotated[float, Field(ge=0, le=MAX_COUNT)] | None
 ReportedCount = Annotated[
     _PossibleCount | Annotated[int | None, AfterValidator(_drop_impossible)], _IN_ORDER
 ]

@@ -1,11 +1,13 @@
 """What may be said, taken back, pinned and hidden: given events, when decided, then events."""
 
 import json
+import math
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
+from uuid import uuid4
 
 import pytest
 from hypothesis import given as for_all
@@ -19,7 +21,7 @@ from cutbank.domain.errors import (
     OrphanToolResultError,
     SessionClosedError,
 )
-from cutbank.domain.event import Event, dump_state, load_state
+from cutbank.domain.event import MAX_COUNT, Event, dump_state, load_state
 from cutbank.domain.ranges import Ranges
 from cutbank.domain.session import Session, SessionState, derive_session_id
 
@@ -323,3 +325,22 @@ def test_the_state_does_not_grow_with_the_history() -> None:
 
     assert size_after(1_000) - size_after(10) <= len("digits")
     assert session.collect_events()[-1].originator_version == session.version
+
+
+HUGE = pytest.param(10**400, id="400 digits")
+
+
+@pytest.mark.parametrize("number", [-1, MAX_COUNT + 1, HUGE, -1e308, math.inf, math.nan, None])
+def test_a_number_that_no_provider_can_mean_is_none_reported(number: float | None) -> None:
+    said: dict[str, Any] = {"call_id": "c", "position": 1, "cost_usd": number}
+    said["context_window"] = number if isinstance(number, int) else None
+    about = {"originator_id": uuid4(), "originator_version": 1, "timestamp": NOW, "subject": "s"}
+
+    call = events.ModelCalled(**about, **said)
+
+    assert (call.cost_usd, call.context_window) == (None, None)
+
+
+def test_the_largest_and_the_smallest_number_are_reported() -> None:
+    for number in (0, MAX_COUNT):
+        assert events.Usage(input=number, output=None).input == number
