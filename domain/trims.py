@@ -106,7 +106,7 @@ def trim_blocks(
 ) -> tuple[Trim, ...]:
     """Return trims of all larger blocks of these kinds, except pins and open calls."""
     return tuple(
-        trim_to_ends(item.position, most)
+        trim_to_ends(item.position, most * CHARS_PER_TOKEN)
         for item in _iter_trimmable(window, stays, kinds)
         if is_large(item.tokens, _count_shown_chars(item, None), most)
     )
@@ -123,8 +123,8 @@ def is_large(tokens: int, characters: int, most: int) -> bool:
 
 
 def trim_to_ends(position: int, most: int) -> Trim:
-    """Return a trim that leaves `most` tokens of a result."""
-    room = most * CHARS_PER_TOKEN - _MARK_CHARS
+    """Return a trim that leaves `most` characters of a result, the mark among them."""
+    room = max(most - _MARK_CHARS, 0)
     return Trim(position=position, head=room * 2 // 3, tail=room // 3)
 
 

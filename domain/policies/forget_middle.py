@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import ClassVar
 
 from ..blocks import BlockKind
@@ -68,14 +67,13 @@ class ForgetMiddle(ThresholdPolicy):
 def group_events(items: Sequence[WindowItem]) -> list[list[WindowItem]]:
     """Return the items in events: what a model says before a call belongs to the call."""
     events: list[list[WindowItem]] = []
-    begun: list[WindowItem] = []
-    for item, later in pairwise((*items, None)):
-        assert item is not None, "only the last one has no later one"
-        begun.append(item)
+    message: str | None = None
+    for item in items:
+        if message is not None and item.message == message:
+            events[-1].append(item)
+        else:
+            events.append([item])
         message = item.message if item.kind in _THOUGHTS else None
-        if later is None or message is None or later.message != message:
-            events.append(begun)
-            begun = []
     return events
 
 

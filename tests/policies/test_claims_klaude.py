@@ -41,7 +41,7 @@ def compact(
 @pytest.mark.claim("S3.13")
 def test_a_run_of_tools_is_compacted_though_no_user_says_anything(session: StoredSession) -> None:
     session.append(Block.user("Read all of it."))
-    loop = session.loop(limit=LIMIT)
+    loop = session.loop(policy="klaude-code", limit=LIMIT)
     drawn = set()
     for number in range(90):
         called(session, "read", "r" * 400, path=f"file-{number}.py")

@@ -12,7 +12,7 @@ from cutbank.domain.compaction_events import Trim
 from cutbank.domain.policies.layered import Layered
 from cutbank.domain.settlement import settle_plan
 
-POLICY = Layered(shown_characters=40)
+POLICY = Layered(keep=0.4)
 READ_TWICE = "u c=11 r=300 c=12 r=300 c=11 r=300 u a"
 
 
@@ -44,21 +44,49 @@ def test_a_result_that_was_read_again_is_cleared_and_nothing_else() -> None:
         full("u c=11 r=300 c=11 u=400 a=300"),  # the newer call has no answer yet
     ],
 )
-def test_else_older_results_are_shortened_or_the_boundary_moves(window: Window) -> None:
+def test_else_the_boundary_moves(window: Window) -> None:
     plan = make_plan(POLICY, window)
 
-    assert plan.cut or {trim.head for trim in plan.trims} == {26}
-    assert bool(plan.summary_tokens) == bool(plan.cut)
+    assert plan.cut
+    assert plan.summary_tokens
+    assert all(trim.head for trim in plan.trims)
 
 
-def test_the_newest_stay_whole_and_older_results_stay_shortened() -> None:
-    window = full("u a=600 u c=11 r=100 c=12 r=100 c=13 r=100 c=14 r=100 a")
+SIX_READS = "c/m=11 c/m=12 c/m=13 c/m=14 c/m=15 c/m=16" + 5 * " r=100" + " r=900"
 
-    plan = make_plan(POLICY, window)
 
-    # Of 400 tokens half are whole, and one result fits into them.
-    assert plan.cut == 3
-    assert plan.trims == tuple(Trim(position=at, head=26, tail=14) for at in (5, 7, 9))
+@pytest.mark.parametrize("words", [f"u a=300 {SIX_READS}", f"u=500 a=300 {SIX_READS} u d"])
+def test_results_that_the_model_has_not_seen_stay_and_the_largest_are_shortened(words: str) -> None:
+    window = full(words, limit=2_000)
+
+    plan = make_plan(Layered(keep=0.05), window)
+    settled = settle_plan(window, plan)
+
+    assert plan.cut == 3  # the calls stay with all their results
+    assert len(plan.trims) == 1
+    assert not settled.repairs
+    assert 0.8 * 1_066 < settled.kept_tokens <= 1_066  # two thirds of what is below the threshold
+
+
+def test_results_that_it_has_seen_are_not_shortened_but_summarized() -> None:
+    window = full(f"u a {SIX_READS} a a u", limit=1_500)
+
+    plan = make_plan(Layered(keep=0.05), window)
+
+    assert plan.cut == 15
+    assert not plan.trims
+    assert plan.summary_tokens
+
+
+@pytest.mark.parametrize("shown", [0.3, 0.8, 1.0])
+def test_shares_are_measured_as_the_model_counts_a_result(shown: float) -> None:
+    window = full("u a c r=2000", limit=2_000)
+    *others, result = window.items
+    window = replace(window, items=(*others, replace(result, length=int(8_000 * shown))))
+
+    settled = settle_plan(window, make_plan(POLICY, window))
+
+    assert 0.8 * 1_066 < settled.kept_tokens <= 1_066
 
 
 @pytest.mark.parametrize(
@@ -70,9 +98,16 @@ def test_a_cut_moves_to_a_turn_that_is_near(words: str, cut: int) -> None:
 
 @pytest.mark.parametrize(
     ("limit", "used", "tokens"),
-    [(100_000, 0, 4_096), (1_000, 0, 300), (1_000, 1_200, 188), (1_000, 1_900, 64)],
+    [
+        (50_000, 0, 8_192),
+        (100_000, 0, 12_500),
+        (200_000, 0, 16_384),
+        (1_000, 0, 300),
+        (1_000, 1_200, 188),
+        (1_000, 1_900, 64),
+    ],
 )
-def test_a_summary_is_as_small_as_the_room_that_the_request_leaves(
+def test_a_summary_follows_the_limit_and_the_room_that_the_request_leaves(
     limit: int, used: int, tokens: int
 ) -> None:
     window = full(f"u a={limit // 2} u a={limit // 5} u a={limit // 5}", limit=limit, used=used)
@@ -102,14 +137,14 @@ def test_less_stays_between_tasks_than_in_the_middle_of_one(
 ) -> None:
     window = replace(full("a=1000 " * 90, limit=100_000), trigger=trigger)
 
-    assert make_plan(Layered(**settings), window).cut == 90 - kept + 1
+    assert make_plan(replace(POLICY, **settings), window).cut == 90 - kept + 1
 
 
 @pytest.mark.parametrize("trigger", [Trigger.MANUAL, Trigger.IDLE, Trigger.OVERFLOW])
 def test_what_is_asked_for_is_not_answered_by_clearing_results_alone(trigger: Trigger) -> None:
     plan = make_plan(POLICY, replace(full(READ_TWICE), trigger=trigger))
 
-    assert [trim.head for trim in plan.trims] == [26, 26, 26]
+    assert plan.cut
 
 
 def test_where_all_may_stay_it_says_so() -> None:

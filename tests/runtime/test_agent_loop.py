@@ -76,7 +76,7 @@ def test_a_request_is_compacted_once(session: StoredSession, told: list[Compacti
     full(session)
     first = session.loop(limit=LIMIT).prepare()
     # Under a lower limit the same view is over the threshold again.
-    lower = session.loop(limit=4_000)
+    lower = session.loop(limit=first.tokens)
 
     assert [lower.prepare() for _ in range(3)] == [first] * 3
     assert boundaries(told) == 1
@@ -85,7 +85,7 @@ def test_a_request_is_compacted_once(session: StoredSession, told: list[Compacti
     second = lower.prepare()
     assert boundaries(told) == 2
     session.append(Block.assistant("done"), Block.user("next"))
-    assert session.loop(limit=2_000).prepare().boundary != second.boundary
+    assert session.loop(limit=second.tokens).prepare().boundary != second.boundary
 
 
 def test_a_turn_may_have_one_compaction(
