@@ -26,8 +26,11 @@ LAG = 100_000
 
 
 def rounds(fast: int, slow: int) -> pytest.MarkDecorator:
-    """Kills of one database: a handful, or in the slow part several databases of many."""
-    several = [pytest.param(part, 20, marks=pytest.mark.slow) for part in range(1, slow // 20 + 1)]
+    """Kills of one database: a few, or in the slow part several databases of ten.
+
+    Each kill is followed by a check of all that the database holds.
+    """
+    several = [pytest.param(part, 10, marks=pytest.mark.slow) for part in range(1, slow // 10 + 1)]
     return pytest.mark.parametrize(("part", "kills"), [(0, fast), *several])
 
 
