@@ -29,6 +29,7 @@ async def talk(history: CutbankHistoryProvider, turns: int) -> None:
         "Read the file that you are asked about.",
         tools=[read],
         context_providers=[history],
+        middleware=[history.retry],
         require_per_service_call_history_persistence=True,
     )
     session = agent.create_session(session_id="example")

@@ -11,6 +11,7 @@
             OpenAIChatCompletionClient(model="gpt-5-mini"),
             "Be brief.",
             context_providers=[history],
+            middleware=[history.retry],
             require_per_service_call_history_persistence=True,
         )
         print(await agent.run("Hello", session=agent.create_session(session_id="thread-1")))
@@ -23,7 +24,7 @@
 
 import json
 from base64 import b64decode
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from itertools import takewhile
 from pathlib import Path
 from typing import Any, cast
@@ -31,6 +32,8 @@ from uuid import uuid4
 
 from agent_framework import (
     AgentSession,
+    ChatContext,
+    ChatMiddleware,
     Content,
     HistoryProvider,
     Message,
@@ -41,6 +44,7 @@ from agent_framework import (
 
 import cutbank
 from cutbank import (
+    AgentLoop,
     Block,
     BlockKind,
     HistoryView,
@@ -91,6 +95,10 @@ class CutbankHistoryProvider(HistoryProvider):
         self._compaction: dict[str, Any] = {"policy": policy, "limit": limit, "model": model}
         self._sent: dict[str, HistoryView] = {}
         """What the model was sent before the newest answer that was stored, by session."""
+        self._loaded: dict[str, AgentLoop] = {}
+        """The loop that prepared the view which was loaded last, by session."""
+        self.retry: ChatMiddleware = _Retry(self)
+        """A middleware for agents that store each call: asks again after an overflow."""
 
     def log(self, session_id: str) -> StoredSession:
         """Return the stored session. Raises NotFoundError if there is none."""
@@ -127,6 +135,7 @@ class CutbankHistoryProvider(HistoryProvider):
         """Store what was said; record the call that it answers if the agent stores each call."""
         await super().after_run(agent=agent, session=session, context=context, state=state)
         view = self._sent.pop(context.session_id or "", None)
+        self.take_loop(context.session_id or "")
         is_one_call = getattr(agent, "require_per_service_call_history_persistence", False)
         if view is None or context.response is None or not is_one_call:
             return
@@ -151,8 +160,14 @@ class CutbankHistoryProvider(HistoryProvider):
             )
         return self.store.session(session_id, namespace=self.namespace)
 
+    def take_loop(self, session_id: str) -> AgentLoop | None:
+        """Return, once, the loop that prepared the view of the call that is being made."""
+        return self._loaded.pop(session_id, None)
+
     def _prepare(self, session_id: str | None) -> HistoryView:
-        return self._open(session_id).loop(**self._compaction).prepare()
+        log = self._open(session_id)
+        self._loaded[log.key] = loop = log.loop(**self._compaction)
+        return loop.prepare()
 
     def _save(self, session_id: str | None, messages: Sequence[Message]) -> None:
         log = self._open(session_id)
@@ -162,6 +177,31 @@ class CutbankHistoryProvider(HistoryProvider):
             self._sent[log.key] = log.view()
             answers = messages[len(asked) :]
             append_items(self.store, log, [_read_message(message) for message in answers])
+
+
+class _Retry(ChatMiddleware):
+    """Compacts after the model refused a call as too long, and lets it be made again.
+
+    The framework loads the history for each call behind this middleware, so it is the smaller view
+    then.
+    """
+
+    def __init__(self, history: CutbankHistoryProvider) -> None:
+        self._history = history
+
+    async def process(self, context: ChatContext, call_next: Callable[[], Awaitable[None]]) -> None:
+        session_id = context.session.session_id if context.session else ""
+        asked = list(context.messages)
+        self._history.take_loop(session_id)
+        try:
+            await call_next()
+        except Exception as error:
+            loop = self._history.take_loop(session_id)
+            if loop is None:  # the history was loaded once for the whole run
+                raise
+            await run_async(loop.handle_overflow, error)
+            context.messages = asked
+            await call_next()
 
 
 def _read_message(message: Message) -> Item:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from framework_adapters import make_agent_framework_turn
 from framework_programs import ROOT, read_programs, run_program
-from loopback.answers import Answer, Call, Request, Says, Stop, Tokens
+from loopback.answers import Answer, Call, Refuses, Request, Says, Stop, Tokens, Why
 from loopback.providers import KEY
 from loopback.server import Loopback
 
@@ -21,6 +21,7 @@ if find_spec("agent_framework") is None:
     )
 
 from agent_framework import Agent, Content, Message, tool
+from agent_framework.exceptions import ChatClientException
 from agent_framework.openai import OpenAIChatCompletionClient
 
 from cutbank.frameworks.agent_framework import CutbankHistoryProvider
@@ -52,22 +53,21 @@ def ask(store: SessionStore, server: Loopback, turns: int, *, each_call: bool = 
         client = OpenAIChatCompletionClient(
             model="gpt-5-mini", api_key=KEY, base_url=f"{server.url}/v1"
         )
+        history = CutbankHistoryProvider(store, policy="reserve-headroom", limit=LIMIT)
         agent = Agent(
             client,
             "Be brief.",
             tools=[read],
-            context_providers=[
-                CutbankHistoryProvider(store, policy="reserve-headroom", limit=LIMIT)
-            ],
+            context_providers=[history],
+            middleware=[history.retry],
             require_per_service_call_history_persistence=each_call,
         )
         session = agent.create_session(session_id="s")
-        answers = [
-            str(await agent.run(f"What does file {number} need?", session=session))
-            for number in range(turns)
-        ]
-        await client.client.close()
-        return answers
+        async with client.client:
+            return [
+                str(await agent.run(f"What does file {number} need?", session=session))
+                for number in range(turns)
+            ]
 
     return asyncio.run(run())
 
@@ -102,6 +102,38 @@ def test_a_long_session_is_compacted_while_the_log_keeps_all(
     assert len(list(log.blocks(kinds=[BlockKind.TOOL_RESULT]))) == 20
     assert len([one for one in log.blocks() if one.item]) == 80
     assert verify(opened).is_ok
+
+
+def hold_little(request: Request) -> Answer:
+    if len(str(request.body["messages"])) > 12_000:
+        return Refuses(Why.OVERFLOW, tokens=4_000, limit=3_000)
+    return answer_with_a_call(request)
+
+
+def test_a_refused_prompt_is_compacted_and_sent_again(
+    opened: SessionStore, server: Loopback
+) -> None:
+    server.script = hold_little
+    assert ask(opened, server, 8) == ["It needs water."] * 8
+
+    sent = list_sent(server)
+    assert any(len(str(request.body["messages"])) > 12_000 for request in server.requests)
+    for messages in sent:
+        check_pairs(messages)
+    log = opened.session("s", create=False)
+    assert len([one for one in log.blocks() if one.item]) == 32
+    assert log.view().summary is not None
+    assert len([call for call in audit(log).calls if call.report]) == 16
+
+
+def test_a_history_that_is_loaded_once_in_a_run_is_not_sent_again(
+    opened: SessionStore, server: Loopback
+) -> None:
+    server.script = lambda _: Refuses(Why.OVERFLOW, tokens=4_000, limit=3_000)
+    with pytest.raises(ChatClientException, match="too long"):
+        ask(opened, server, 1, each_call=False)
+
+    assert len(server.requests) == 1
 
 
 def test_each_call_is_recorded_with_what_it_was_sent(
