@@ -15,10 +15,12 @@
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import reduce
 from hashlib import sha256
+from operator import or_
 from os import urandom
 from typing import Any, cast
 from uuid import UUID
@@ -184,9 +186,19 @@ class CutbankCondenser(CondenserBase):
                     system_prompt="\n\n".join(content_to_str(event.to_llm_message().content)),
                     tools=cast(Any, tools),
                 )
-        said = {event.id: event for event in events if not _is_context(event)}
+        view = log.view()
+        summaries = {
+            event.id: event.summary
+            for event in events
+            if isinstance(event, CondensationSummaryEvent) and _is_from(view, event)
+        }
+        said = {
+            event.id: event
+            for event in events
+            if event.id not in summaries and not isinstance(event, SystemPromptEvent)
+        }
         ties = _tie_loops(events)
-        left, order = _find_left(events, log.view()), list(said)
+        left, order = _find_left(summaries.values(), view), list(said)
         kept, same = list[Any](), 0
         for position, item in self._open().read_stored(log):
             if same < len(order) and _get_id(item) == order[same]:
@@ -227,11 +239,16 @@ class CutbankCondenser(CondenserBase):
             )
 
 
-def _is_context(event: LLMConvertibleEvent) -> bool:
-    """Check whether an event is the system prompt, or a summary that this module wrote."""
-    if isinstance(event, CondensationSummaryEvent):
-        return event.id.startswith(_mark(event.summary))
-    return isinstance(event, SystemPromptEvent)
+def _is_from(view: HistoryView, event: CondensationSummaryEvent) -> bool:
+    """Check whether what a summary covers left the log's view; it is a text like any other if not.
+
+    Other condensers write summaries too, and a conversation may return to where it was condensed
+    after the log took that back.
+    """
+    if view.summary is None or not event.id.startswith(_mark(event.summary)):
+        return False
+    hidden = view.boundary.hidden if view.boundary else Ranges()
+    return not _find_covered(event.summary) - (view.summary.covers | hidden)
 
 
 def _mark(summary: str) -> str:
@@ -243,13 +260,17 @@ def _get_id(item: Any) -> str:
     return cast(str, item["id"]) if isinstance(item, dict) else ""
 
 
-def _find_left(events: Sequence[LLMConvertibleEvent], view: HistoryView) -> Ranges:
+def _find_left(summaries: Collection[str], view: HistoryView) -> Ranges:
     """Return the positions that a conversation need not have, as they were condensed there."""
-    summaries = [event.summary for event in events if isinstance(event, CondensationSummaryEvent)]
     if view.summary is None and not summaries:  # what was condensed left without a summary
         return view.boundary.hidden if view.boundary else Ranges()
-    marks = [mark[0] for text in summaries if (mark := _COVERED.search(text))]
-    spans = [span for mark in marks for span in _SPAN.findall(mark)]
+    return reduce(or_, map(_find_covered, summaries), Ranges())
+
+
+def _find_covered(summary: str) -> Ranges:
+    """Return the positions that a summary says it covers."""
+    mark = _COVERED.search(summary)
+    spans = _SPAN.findall(mark[0]) if mark else []
     return Ranges((int(first), int(last or first)) for first, last in spans)
 
 
@@ -266,9 +287,8 @@ def _condense(view: View, items: Sequence[ViewItem]) -> Condensation | None:
             gone.add(event.id)
     if is_there and not gone and not view.unhandled_condensation_request:
         return None
-    if summary is None or (is_there and not gone):
+    if summary is None or is_there:
         return Condensation(forgotten_event_ids=gone, llm_response_id=_PROVIDER)
-    gone |= {event.id for event in view.events if isinstance(event, CondensationSummaryEvent)}
     return Condensation(
         id=_mark(summary) + str(UUID(bytes=urandom(16)))[18:],
         forgotten_event_ids=gone,

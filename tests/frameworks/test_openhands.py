@@ -167,9 +167,9 @@ def test_results_are_sent_shortened_where_the_view_shortens_them(
     assert list_condensations(conversation) == []
 
 
-@pytest.mark.parametrize("turns", [3, 12])
+@pytest.mark.parametrize(("turns", "others"), [(3, 1), (12, 1), (12, 12)])
 def test_a_conversation_that_goes_back_takes_back(
-    turns: int, opened: SessionStore, server: Loopback
+    turns: int, others: int, opened: SessionStore, server: Loopback
 ) -> None:
     conversation = begin(opened, server, policy="reserve-headroom")
     said: list[str] = []
@@ -177,22 +177,29 @@ def test_a_conversation_that_goes_back_takes_back(
         ask(conversation, number)
         said.append(conversation.state.events[-1].id)
     newest = conversation.state.leaf_event_id
+    condensed_when_it_left = bool(list_condensations(conversation))
+    assert condensed_when_it_left == (turns == 12)
     conversation.navigate_to(said[0])
-    ask(conversation, 100)
+    for number in range(100, 100 + others):
+        ask(conversation, number)
 
     log = opened.session("t", create=False)
     texts = [one.block.text for one in log.blocks(kinds=[BlockKind.USER])]
-    assert texts == ["What does file 0 need?", "What does file 100 need?"]
-    assert len(server.requests[-1].body["input"]) == 7
+    numbers = [0, *range(100, 100 + others)]
+    assert texts == [f"What does file {number} need?" for number in numbers]
+    assert bool(log.view().summary) == (others == 12)
     # And again to where it was before, which the log has to store once more.
     conversation.navigate_to(newest)
-    ask(conversation, 101)
-    texts = [one.block.text for one in log.blocks(kinds=[BlockKind.USER])]
-    assert texts[-1] == "What does file 101 need?"
-    assert "What does file 100 need?" not in texts
-    sent = str(server.requests[-1].body["input"])
-    assert f"What does file {turns - 1} need?" in sent
-    assert "file 100" not in sent
+    before = [event.id for event in conversation.state.view.events]
+    ask(conversation, 200)
+    assert [event.id for event in conversation.state.view.events][: len(before)] == before
+    stored = [one.item for one in log.blocks() if one.item]
+    assert [item["id"] for item in stored if isinstance(item, dict)] == list_ids(
+        conversation.state.view
+    )[1:]
+    assert (
+        "conversation-summary" in str(server.requests[-1].body["input"])
+    ) == condensed_when_it_left
     assert verify(opened).is_ok
 
 
