@@ -6,7 +6,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from ....domain.backtest.comparison import SetupDifference
+from ....domain.backtest.comparison import MIN_SESSIONS, SetupDifference
 from ....domain.errors import ExportError
 from ...analysis.backtest.grid import DEFAULT_GRID_LIMIT
 from ...analysis.backtest.tuning import Objective, TuningResult, check_optuna
@@ -64,7 +64,7 @@ def tune(
             file.write("\n".join([*write_settings(found), ""]).encode())
     return Answer(
         _result_to_json(found) | {"written": written},
-        partial(_print_result, found, written),
+        partial(print_result, found, written),
         is_good=found.is_better,
     )
 
@@ -93,11 +93,15 @@ def _difference_to_json(one: SetupDifference) -> dict[str, Any]:
     return pick(one, "metric sessions overall interval verdict")
 
 
-def _print_result(found: TuningResult, written: str | None) -> None:
+def print_result(found: TuningResult, written: str | None) -> None:
     searched, judged = (format_count(len(of), "session") for of in (found.searched, found.judged))
     tried = format_count(len(found.trials), "trial")
     print_text(f"{found.policy} at {found.limit:,}: {tried} on {searched}, judged on {judged}")
-    shown = sorted(found.trials[1:], key=lambda one: (one.settings != found.settings, one.cost))
+    by_cost = found.objective is Objective.COST
+    shown = sorted(
+        found.trials[1:],
+        key=lambda one: (one.settings != found.settings, one.cost if by_cost else -one.f3),
+    )
     rows: list[Mapping[str, object]] = [
         {
             "settings": " ".join(f"{key}={value}" for key, value in one.settings.items())
@@ -123,12 +127,21 @@ def _print_result(found: TuningResult, written: str | None) -> None:
     )
     print_text()
     if not found.is_better:
-        print_text("Nothing that was tried beats the defaults on the other half.")
+        print_text(f"Nothing that was tried beats the defaults{_explain(found)}.")
     elif written is not None:
         print_text(f"written: {written}")
     else:
         for line in write_settings(found):
             print_text(line, verbatim=True)
+
+
+def _explain(found: TuningResult) -> str:
+    if not found.differences:
+        return ""
+    sessions = found.differences[0].sessions
+    few = sessions < MIN_SESSIONS
+    more = f": {sessions} sessions tell nothing, {MIN_SESSIONS} or more may" if few else ""
+    return f" on the other half{more}"
 
 
 def _format_change(one: SetupDifference, value: float | None) -> str:

@@ -1,6 +1,7 @@
 """Settings are searched on one half of the sessions, and have to hold on the other half."""
 
 import tomllib
+from dataclasses import replace
 
 import optuna
 import pytest
@@ -15,11 +16,12 @@ from cutbank import (
 from cutbank.adapters.analysis.backtest.tuning import (
     Objective,
     TuningResult,
+    TuningTrial,
     list_searched,
     sample_settings,
     split_sessions,
 )
-from cutbank.adapters.interfaces.commands.tune import write_settings
+from cutbank.adapters.interfaces.commands.tune import print_result, write_settings
 from cutbank.domain.backtest.cell import Setup
 from cutbank.domain.backtest.comparison import Metric, SetupDifference
 from cutbank.domain.policies.catalog import POLICIES
@@ -117,6 +119,33 @@ def test_better_is_what_the_other_half_bears_out_and_nothing_speaks_against(
     )
 
     assert found.is_better is is_better
+
+
+@pytest.mark.parametrize(
+    ("differences", "said"),
+    [
+        ([], "beats the defaults."),
+        ([difference(Metric.F3, -0.1, 0.2)], "beats the defaults on the other half."),
+        (
+            [replace(difference(Metric.F3, 0.1, 0.2), sessions=2)],
+            "beats the defaults on the other half: 2 sessions tell nothing, 6 or more may.",
+        ),
+    ],
+)
+def test_it_says_why_nothing_is_better_and_lists_the_best_by_the_objective(
+    capsys: pytest.CaptureFixture[str], differences: list[SetupDifference], said: str
+) -> None:
+    trials = [TuningTrial({"keep_tokens": f3} if f3 else {}, f3, f3 / 10, 0) for f3 in range(9)]
+    found = TuningResult(
+        "pi", Objective.FIDELITY, LIMIT, (), (), tuple(trials), "usd", {}, tuple(differences)
+    )
+
+    print_result(found, None)
+
+    answer = capsys.readouterr().out
+    assert answer.endswith(f"Nothing that was tried {said}\n")
+    listed = [word for word in answer.split() if word.startswith("keep_tokens")]
+    assert listed == [f"keep_tokens={best}" for best in (8, 7, 6, 5)]
 
 
 def test_the_file_holds_what_was_found() -> None:
