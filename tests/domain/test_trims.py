@@ -32,8 +32,8 @@ def test_nothing_but_a_result_is_shortened() -> None:
 
 
 def test_a_shortened_result_shows_twice_as_much_of_its_beginning_as_of_its_end() -> None:
-    # 500 tokens of four characters each, 60 of which the mark takes.
-    assert trim_to_ends(7, 500) == Trim(position=7, head=1_293, tail=646)
+    # The mark takes 60 of the 2,000 characters.
+    assert trim_to_ends(7, 2_000) == Trim(position=7, head=1_293, tail=646)
 
 
 def test_a_large_result_is_shortened_and_one_that_was_shortened_already_is_not() -> None:
@@ -45,4 +45,4 @@ def test_a_large_result_is_shortened_and_one_that_was_shortened_already_is_not()
     boundary = make_boundary(first_kept=1, kept=Ranges.span(1, 2), trims=shortened)
     window = Window(items, after=2, limit=1_000, boundary=boundary)
 
-    assert trim_largest_results(window, items) == (trim_to_ends(2, 500),)
+    assert trim_largest_results(window, items) == (trim_to_ends(2, 2_000),)
