@@ -95,6 +95,7 @@ def test_a_kill_in_the_middle_of_a_call_loses_nothing(
     """Half of what was to be written is written; the log is begun or ended halfway."""
     random = Random(kind)  # noqa: S311 - nothing here is secret
     kills = 0
+    path, acknowledged = tmp_path / "log.db", Acknowledged()
 
     for number in range(most):
         if number % 10 == 0:  # another database, as all that one holds is checked after each kill
