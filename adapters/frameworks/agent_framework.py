@@ -195,6 +195,7 @@ class _Retry(ChatMiddleware):
         self._history.take_loop(session_id)
         try:
             await call_next()
+        # Each client has its own error; handle_overflow raises all but an overflow again.
         except Exception as error:
             loop = self._history.take_loop(session_id)
             if loop is None:  # the history was loaded once for the whole run

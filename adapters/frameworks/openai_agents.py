@@ -337,6 +337,7 @@ class _RetryingModel(Model):
             ):
                 has_begun = True
                 yield event
+        # Each provider has its own error; shrink raises all but an overflow again.
         except Exception as error:
             if has_begun:  # the run has seen a part of the answer
                 raise

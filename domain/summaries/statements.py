@@ -23,13 +23,13 @@ MIN_CONTEXT_WORDS = 2
 """How many plain words say what a fact is about."""
 _MIN_SENTENCE_CHARS = 12
 _MIN_BARE_CHARS = 25
-"""A shorter sentence of the agent without a fact, such as `Still empty.`, needs what is around it.
-"""
+"""A shorter sentence of the agent without a fact, such as `Still empty.`, says nothing alone."""
 _REMARK = re.compile(
     r"(?:good|great|perfect|excellent|okay)\b[,.!]|now i (?:have|see|understand|can)\b",
     re.IGNORECASE,
 )
 _MIN_REMARK_CHARS = 90
+"""A shorter remark, such as `Good, now I have the picture`, says nothing."""
 _MIN_INTENT_CHARS = 60
 """A shorter announcement, such as `Let me look at it`, says nothing once it is done."""
 _TERM = re.compile(r"[^\W\d_]{2,}")

@@ -1,4 +1,4 @@
-"""Reads Claude Code entries that are not messages, and holds back lines that precede their call."""
+"""Reads kinds, usage and prompts of Claude Code entries; holds back results before their call."""
 
 from collections.abc import Iterator
 from dataclasses import InitVar, dataclass, field
