@@ -7,7 +7,7 @@ from typing import Any
 from ....domain.blocks import AnyBlock, Block, BlockKind, ToolCall, ToolResult
 from ....domain.session_events import Usage
 from .content import ContentPart, make_result_content
-from .entry_steps import EntrySteps, digest_text, read_entry
+from .entry_steps import NOT_SENT, EntrySteps, digest_text, read_entry
 from .fields import (
     JsonDict,
     MalformedError,
@@ -47,17 +47,20 @@ def _is_session(value: Any) -> bool:
 def _read_session(line: SourceLine, stem: str) -> Iterator[ImportStep]:
     value = line.value
     yield SessionStart(value["sessionId"] or stem, title=find_text(value, "summary"))
-    reader = _MessageReader(line)
+    reader = GeminiMessageReader()
     for number, message in enumerate(value["messages"], 1):
         yield from read_entry(EntrySteps(FORMAT_NAME, line, number, message), reader.read)
 
 
 @dataclass(slots=True)
-class _MessageReader:
-    """The state of reading a session."""
+class GeminiMessageReader:
+    """Reads the messages of one session, and only what is new where one comes again."""
 
-    line: SourceLine
+    calls: dict[str, str] = field(default_factory=dict)
+    """Tool calls by message and place: their ids in the session."""
     open_calls: set[str] = field(default_factory=set)
+    told: dict[str, set[str]] = field(default_factory=dict)
+    """What was read of each message: its blocks, and its call of a model."""
 
     def read(self, entry: EntrySteps) -> None:
         item = require_object(entry.value, "messages: ")
@@ -67,15 +70,19 @@ class _MessageReader:
         if kind not in _MESSAGE_TYPES:
             entry.add_unknown(f"message/{kind}")
             return
+        told = self.told.setdefault(entry.id, set())
         said = [*self._read_blocks(entry, kind, item)]
-        call = _read_model_call(entry, item) if kind == "gemini" else None
-        if not said:
-            entry.skip()
-        for name, block in said:
+        new = [(name, block) for name, block in said if _mark(name, block) not in told]
+        call = _read_model_call(entry, item) if kind == "gemini" and "call" not in told else None
+        if not new:
+            entry.skip("repeated id" if told else NOT_SENT)
+        for name, block in new:
             by_model = kind == "gemini" and not isinstance(block, ToolResult)
             shared = entry.id if by_model else None
             entry.append_block(f"{entry.id}:{name}", block, entry.id, shared)
+        told.update(_mark(name, block) for name, block in new)
         if call:
+            told.add("call")
             entry.add(call)
 
     def _read_blocks(self, entry: EntrySteps, kind: str, item: JsonDict) -> Iterator[NamedBlock]:
@@ -86,50 +93,95 @@ class _MessageReader:
                     yield name, Block(kind=BlockKind(media.type), media=media)
                 else:
                     yield _name_block(name, Block(kind=classify_gemini_text(text), text=text))
+            yield from self._read_responses(entry, item)
         elif kind == "gemini":
             for index, thought in enumerate(get_field(item, "thoughts", list) or []):
                 yield from _read_thought(thought, index)
-            for name, _, text in _read_content(item):
-                if text is not None:
+            for name, part, text in _read_content(item):
+                if text is None:
+                    continue
+                if not _is_thought_part(part):
                     yield _name_block(name, Block.assistant(text))
+                elif not item.get("thoughts"):
+                    yield _name_block(name, Block.thinking(text))
             for index, call in enumerate(get_field(item, "toolCalls", list) or []):
                 try:
-                    yield from self._read_call(require_object(call), index, str(entry.id))
+                    yield from self._read_call(entry, require_object(call), index)
                 except MalformedError as error:
                     entry.add_problem(f"toolCalls[{index}]: {error}")
+            yield from self._read_restored_calls(entry, item)
 
-    def _read_call(self, call: JsonDict, index: int, id: str) -> list[NamedBlock]:
+    def _read_responses(self, entry: EntrySteps, item: JsonDict) -> Iterator[NamedBlock]:
+        """Read results that do not stand with their calls."""
+        for part in list_parts(item):
+            match part:
+                case {"functionResponse": {"id": str(id)} as response} if id in self.open_calls:
+                    self.open_calls.discard(id)
+                    parts, is_error = read_function_response(response, entry.line)
+                    content = make_result_content(parts)
+                    made = ToolResult(tool_call_id=id, content=content, is_error=is_error)
+                    yield f"{id}:result", made
+
+    def _read_restored_calls(self, entry: EntrySteps, item: JsonDict) -> Iterator[NamedBlock]:
+        """Read calls of a restored conversation, which stand among the texts alone."""
+        known = set(self.calls.values())
+        for part in list_parts(item):
+            match part:
+                case {"functionCall": {"id": str(id), "name": str(name)} as call} if (
+                    id not in known
+                ):
+                    arguments = entry.line.to_json(get_field(call, "args", dict) or {})
+                    self.calls[f"{entry.id}:{id}"] = id
+                    self.open_calls.add(id)
+                    made = ToolCall(tool_call_id=id, name=name, arguments=arguments)
+                    yield f"{id}:call", made
+
+    def _read_call(self, entry: EntrySteps, call: JsonDict, index: int) -> list[NamedBlock]:
         """Return a call and its result."""
         name = require_field(call, "name", str)
-        told = get_field(call, "id", str) or f"{id}-{index}"
-        arguments = self.line.to_json(get_field(call, "args", dict) or {})
+        told = get_field(call, "id", str) or f"{entry.id}-{index}"
+        arguments = entry.line.to_json(get_field(call, "args", dict) or {})
         result = get_field(call, "result", list)
-        known = f"{told}-{id}-{index}" if told in self.open_calls else told
+        place = f"{entry.id}:{told}/{index}"
+        unique = f"{told}-{entry.id}-{index}" if told in self.open_calls else told
+        known = self.calls.setdefault(place, unique)
         made = ToolCall(tool_call_id=known, name=name, arguments=arguments)
         pieces: list[NamedBlock] = [(f"{told}/{index}:call", made)]
         if result is not None or call.get("status") in (*_FAILED_STATUSES, "success"):
-            pieces.append((f"{told}/{index}:result", self._read_answer(call, known)))
+            pieces.append((f"{told}/{index}:result", _read_answer(call, known, entry.line)))
+            self.open_calls.discard(known)
         else:
             self.open_calls.add(known)
         return pieces
 
-    def _read_answer(self, call: JsonDict, known: str) -> ToolResult:
-        parts: list[ContentPart] = []
-        is_error = call.get("status") in _FAILED_STATUSES
-        for index, part in enumerate(call.get("result") or []):
-            match part:
-                case str(text) | {"text": str(text)}:
-                    parts.append(text)
-                case {"functionResponse": dict(response)}:
-                    answer = read_function_response(response, self.line)
-                    parts += answer.parts
-                    is_error = is_error or answer.is_error
-                case _ if media := read_media_part(part):
-                    parts.append(media)
-                case _:
-                    raise MalformedError(f"result[{index}]: not a part that is known")
-        content = make_result_content(parts)
-        return ToolResult(tool_call_id=known, content=content, is_error=is_error)
+
+def _mark(name: str, block: AnyBlock) -> str:
+    """Name a block apart from its place, which changes if a text comes again in a list."""
+    return name if isinstance(block, ToolCall | ToolResult) else f"{block.kind}:{name[-16:]}"
+
+
+def _read_answer(call: JsonDict, known: str, line: SourceLine) -> ToolResult:
+    parts: list[ContentPart] = []
+    is_error = call.get("status") in _FAILED_STATUSES
+    for index, part in enumerate(call.get("result") or []):
+        match part:
+            case str(text) | {"text": str(text)}:
+                parts.append(text)
+            case {"functionResponse": dict(response)}:
+                answer = read_function_response(response, line)
+                parts += answer.parts
+                is_error = is_error or answer.is_error
+            case _ if media := read_media_part(part):
+                parts.append(media)
+            case _:
+                raise MalformedError(f"result[{index}]: not a part that is known")
+    return ToolResult(tool_call_id=known, content=make_result_content(parts), is_error=is_error)
+
+
+def list_parts(item: Any) -> list[JsonDict]:
+    """Return the parts of a message's content; none if it is a text."""
+    content = item.get("content") if isinstance(item, dict) else None
+    return [part for part in content if isinstance(part, dict)] if isinstance(content, list) else []
 
 
 def _read_content(item: JsonDict) -> Iterator[tuple[str, Any, str | None]]:
@@ -145,6 +197,10 @@ def _read_content(item: JsonDict) -> Iterator[tuple[str, Any, str | None]]:
                 yield f"content/{index}", part, text
             case {"inlineData": _} | {"fileData": _}:
                 yield f"content/{index}", part, None
+
+
+def _is_thought_part(part: Any) -> bool:
+    return isinstance(part, dict) and part.get("thought") is True
 
 
 def _name_block(name: str, block: Block) -> NamedBlock:
