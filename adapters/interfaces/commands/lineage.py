@@ -13,6 +13,7 @@ from ..command_line.options import FULL, HTML, SESSION, write_session_page
 from ..command_line.printing import (
     clip_text,
     format_count,
+    format_usd,
     list_fields,
     pick,
     print_fields,
@@ -112,6 +113,7 @@ def print_lineage(tree: LineageTree, *, full: bool = False) -> None:
             "decided_in": node.lineage if node.lineage != tree.lineage else None,
             "size": str(node.sizes),
             **pick(summary, "summary_tokens=tokens by=summarizer model"),
+            "cost": format_usd(summary.cost_usd) if summary and summary.cost_usd else None,
             **pick(node, "took_out=new_blocks takes_over=inherited_blocks"),
             **pick(boundary, "hidden pinned"),
             "results_shortened": len(boundary.trims),

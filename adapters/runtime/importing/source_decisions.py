@@ -83,6 +83,7 @@ def record_source_compaction(
             "covers": Ranges.span(1, head) - kept - blocks.retracted,
             "summarizer": RECORDED_LINEAGE if step.summary else UNSHOWN_SUMMARIZER,
             "tokens": tokens,
+            **(step.summary_call or {}),
         }
         texts = _find_replacement_texts(session, placed, step.replacements)
         _save_boundary(session, step, head, kept, texts, fields, summary)

@@ -111,6 +111,8 @@ class SourceCompaction:
     replacements: tuple[ReplacementText, ...] = ()
     is_shortening: bool = False
     """Whether nothing left the context, and only the texts of some entries were replaced."""
+    summary_call: dict[str, Any] | None = None
+    """The model, usage, cost_usd and latency_s of the call that wrote the summary, if known."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from claude_code_talk import Reading, Talk, text
 from told_elsewhere import said
 from transcripts import SAMPLES, import_file
 
-from cutbank import SessionStore, export
+from cutbank import SessionStore, Usage, export, lineage_tree
 from cutbank.adapters.transcripts.formats.catalog import FORMATS
 from cutbank.adapters.transcripts.formats.source import TranscriptSource
 from cutbank.adapters.transcripts.formats.steps import SessionStart
@@ -88,6 +88,34 @@ def test_a_missing_a_doubled_and_a_linked_event_are_problems_and_the_rest_is_rea
     assert {"event 2: not there", "another event has the number 3"} <= {*reading.reasons}
     assert any(reason.endswith("a link out of the folder") for reason in reading.reasons)
     assert any(text.startswith("Running the tests") for _, text in reading.said)
+
+
+@pytest.mark.parametrize("is_named", [True, False])
+def test_a_summary_of_openhands_cost_what_the_condenser_was_paid(
+    is_named: bool, tmp_path: Path, store: SessionStore
+) -> None:
+    folder = tmp_path / "conversation"
+    copytree(CONVERSATION, folder)
+    calls = [("resp-c2", 0.02), ("resp-c1", 0.01)] if is_named else [("a", 0.01), ("b", 0.02)]
+    state = json.loads((folder / "base_state.json").read_text())
+    state["stats"]["usage_to_metrics"]["condenser"] = {
+        "token_usages": [{"response_id": id, "completion_tokens": 9} for id, _ in calls],
+        "costs": [{"cost": cost} for _, cost in calls],
+    }
+    (folder / "base_state.json").write_text(json.dumps(state))
+    for path in (folder / "events").iterdir() if not is_named else ():
+        event = json.loads(path.read_text())
+        event.pop("llm_response_id", None)
+        path.write_text(json.dumps(event))
+
+    import_file(store, folder)
+
+    (session,) = store.sessions()
+    summaries = [node.summary for node in lineage_tree(session, "recorded").nodes]
+    assert [(it.cost_usd, it.usage) for it in summaries if it] == [
+        (0.01, Usage(output=9)),
+        (0.02, Usage(output=9)),
+    ]
 
 
 # What grew

@@ -32,31 +32,36 @@ class EventReader:
             self.shown[entry.id or entry.key] = None
 
     def condense(
-        self, entry: EntrySteps, kind: str, forgotten: Collection[str], summary: str | None
+        self,
+        entry: EntrySteps,
+        kind: str,
+        forgotten: Collection[str],
+        summary: str | None,
+        call: JsonDict | None = None,
     ) -> None:
         """Record the compaction that forgets these events; a summary with nothing before it is a
-        block.
+        block. `call` has the fields of the call that wrote the summary.
         """
         before = len(self.shown)
         for id in forgotten:
             self.shown.pop(id, None)
         if before and (summary or len(self.shown) < before):
-            entry.add(self._make_compaction(entry, summary or _FORGOTTEN_TEXT))
+            # Without a request, it was automatic.
+            trigger, self.requested_trigger = self.requested_trigger or Trigger.THRESHOLD, None
+            entry.add(
+                SourceCompaction(
+                    key=f"{entry.key}:compacted",
+                    trigger=trigger,
+                    summary=summary or _FORGOTTEN_TEXT,
+                    kept_ids=tuple(self.shown),
+                    source_time=entry.time,
+                    summary_call=call,
+                )
+            )
             entry.mark_compaction(kind)
         else:
             entry.add_summary(summary or "")
             entry.append()
-
-    def _make_compaction(self, entry: EntrySteps, summary: str) -> SourceCompaction:
-        """Return a compaction; without a request, it was automatic."""
-        trigger, self.requested_trigger = self.requested_trigger or Trigger.THRESHOLD, None
-        return SourceCompaction(
-            key=f"{entry.key}:compacted",
-            trigger=trigger,
-            summary=summary,
-            kept_ids=tuple(self.shown),
-            source_time=entry.time,
-        )
 
 
 _CACHE_READ_FIELDS = ("cache_read_tokens", "cache_read_input_tokens", "prompt_cache_hit_tokens")
@@ -64,14 +69,17 @@ _CACHE_WRITE_FIELDS = ("cache_write_tokens", "cache_creation_input_tokens")
 _TOTAL_FIELDS = ("prompt_tokens", "completion_tokens", "cache_read_tokens", "cache_write_tokens")
 
 
-def read_response_usage(state: JsonDict) -> dict[str, JsonDict]:
-    """Return the call fields of each response by id, from the conversation's state."""
+def read_response_usage(state: JsonDict, service: str | None = None) -> dict[str, JsonDict]:
+    """Return the call fields of each response by id, from the conversation's state.
+
+    Responses are in order within a service; with `service`, only those of this one are returned.
+    """
     found: dict[str, JsonDict] = {}
     stats = state.get("stats")
     for name in ("service_to_metrics", "usage_to_metrics"):
         services = stats.get(name) if isinstance(stats, dict) else None
-        for metrics in services.values() if isinstance(services, dict) else ():
-            if isinstance(metrics, dict):
+        for used_by, metrics in services.items() if isinstance(services, dict) else ():
+            if isinstance(metrics, dict) and service in {None, used_by}:
                 found |= _read_metrics(metrics)
     return found
 

@@ -94,6 +94,8 @@ class _ConversationReader(EventReader):
         states = [line.value for line in self.states.values() if line.value]
         self.state: JsonDict = states[0] if states and isinstance(states[0], dict) else {}
         self.usage = read_response_usage(self.state)
+        self.condenser_calls = iter(read_response_usage(self.state, "condenser").values())
+        """The fields of the calls that wrote summaries; older condensations do not name theirs."""
         self.model = find_text(self.state, "agent", "llm", "model")
 
     def read(self) -> Iterator[ImportStep]:
@@ -156,7 +158,9 @@ class _ConversationReader(EventReader):
             case "Condensation":
                 ids = get_field(event, "forgotten_event_ids", list) or []
                 forgotten = [id for id in ids if isinstance(id, str)]
-                self.condense(entry, kind, forgotten, get_field(event, "summary", str))
+                named = get_field(event, "llm_response_id", str)
+                call = self.usage.get(named) if named else next(self.condenser_calls, None)
+                self.condense(entry, kind, forgotten, get_field(event, "summary", str), call)
             case _ if read := _CONTENT_READERS.get(kind):
                 read(entry, event)
                 response = get_field(event, "llm_response_id", str) or None
