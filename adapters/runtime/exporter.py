@@ -231,6 +231,7 @@ def make_outgoing(
         key=session.key,
         title=info.title,
         source=info.source,
+        project=info.project,
         parent=info.parent,
         opened_at=opened.timestamp,
         system_prompt=served.system_prompt,

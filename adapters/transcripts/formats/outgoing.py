@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from pathlib import PurePath
 from typing import Any
 from uuid import NAMESPACE_URL, UUID, uuid5
 
@@ -124,6 +125,7 @@ class OutgoingSession:
     title: str | None
     source: str | None
     """The format that the session was imported from."""
+    project: str | None
     parent: Parent | None
     opened_at: datetime
     system_prompt: str | None
@@ -141,6 +143,11 @@ class OutgoingSession:
     kept_source: KeptSource | None = None
     """Its source, if the session is written in the format that it came in."""
     losses: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def folder(self) -> str:
+        """The agent's working folder, from which another agent goes on; the root if unknown."""
+        return self.project if self.project and PurePath(self.project).is_absolute() else "/"
 
     def count_loss(self, what: str, count: int = 1) -> None:
         """Record what the target cannot hold: `images in tool results`, in the plural."""

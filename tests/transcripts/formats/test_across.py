@@ -13,7 +13,7 @@ from codex_written import CutAt
 from heard import Heard, heard
 from opened_stores import store_of
 from told_elsewhere import PNG, talk
-from transcripts import import_path, name_of, real, samples
+from transcripts import SAMPLES, import_path, name_of, real, samples
 
 import cutbank
 from cutbank import Block, CompactionOptions, SessionStore, StoredSession, ToolCall, ToolResult
@@ -316,3 +316,31 @@ def test_what_went_on_here_follows_what_the_source_recorded(
     if found.begin_reading:  # a file of lines
         (out,) = tmp_path.glob("*-False*")
         assert out.read_bytes().startswith(path.read_bytes())
+
+
+def test_an_export_names_the_folder_in_which_the_agent_worked(
+    store: SessionStore, tmp_path: Path
+) -> None:
+    session = store.session("s", project="/home/mara/harbour")
+    talk(session)
+
+    for to in ("claude-code", "codex", "opencode", "pi", "oh-my-pi"):
+        (folder := tmp_path / to).mkdir()
+        assert "/home/mara/harbour" in exported(session, to, folder)[0].read_text("utf-8"), to
+
+
+def test_opencode_finds_all_in_its_order_by_times_and_by_ids(
+    store: SessionStore, tmp_path: Path
+) -> None:
+    compacted = SAMPLES / "gemini-cli-lines" / "harbour-goes-on.jsonl"
+    (session,) = import_sessions(store, compacted)
+    session.append(Block.user("And the pilot?", origin=Origin(format="x", time="2026-03-01")))
+
+    written = exported(session, "opencode", tmp_path)[0].read_text("utf-8")
+
+    messages = json.loads(written)["messages"]
+    times = [message["info"]["time"]["created"] for message in messages]
+    ids = [message["info"]["id"] for message in messages]
+    parts = [part["id"] for message in messages for part in message["parts"]]
+    assert "compaction" in [part["type"] for message in messages for part in message["parts"]]
+    assert all(sorted(set(found)) == found for found in (times, ids, parts))

@@ -287,7 +287,7 @@ def _shared_fields(outgoing: OutgoingSession) -> JsonDict:
     envelope = {
         "isSidechain": works_for is not None,
         "userType": "external",
-        "cwd": "/",
+        "cwd": outgoing.folder,
         "sessionId": make_session_uuid(works_for.key if works_for else outgoing.key),
         "version": CLAUDE_CODE_VERSION,
         "gitBranch": "",

@@ -90,7 +90,7 @@ class RolloutWriter(LineWriter):
     def _name_model(self, model: str | None, time: str) -> Iterator[JsonDict]:
         if model and model != self.model:
             self.model = model
-            yield make_turn_context(model, time)
+            yield make_turn_context(self.outgoing.folder, model, time)
 
     def _count_tokens(self, call: ModelCalled) -> Iterator[JsonDict]:
         self.outgoing.count_loss("costs of calls", call.cost_usd is not None)

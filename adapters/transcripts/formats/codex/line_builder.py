@@ -157,9 +157,6 @@ def _make_message(role: str, content: list[JsonDict]) -> JsonDict:
     return {"type": "message", "role": role, "content": content}
 
 
-_NO_FOLDER = "/"
-
-
 def make_rollout_line(kind: str, payload: JsonDict, time: str) -> JsonDict:
     return {"timestamp": time, "type": kind, "payload": payload}
 
@@ -187,11 +184,10 @@ def make_session_meta(outgoing: OutgoingSession) -> JsonDict:
     meta: JsonDict = {
         "id": make_thread_id(outgoing.key),
         "timestamp": time,
-        "cwd": _NO_FOLDER,
+        "cwd": outgoing.folder,
         "originator": "cutbank",
         "cli_version": "0.0.0",
         "source": "cli",
-        "model_provider": "openai",
     }
     if outgoing.parent:
         parent = make_thread_id(outgoing.parent.key)
@@ -202,10 +198,10 @@ def make_session_meta(outgoing: OutgoingSession) -> JsonDict:
     return make_rollout_line("session_meta", meta, time)
 
 
-def make_turn_context(model: str, time: str) -> JsonDict:
+def make_turn_context(folder: str, model: str, time: str) -> JsonDict:
     """Return the entry that names the model from here on. It grants no permissions."""
     payload = {
-        "cwd": _NO_FOLDER,
+        "cwd": folder,
         "approval_policy": "on-request",
         "sandbox_policy": {"type": "read-only"},
         "model": model,

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from datetime import datetime
 from hashlib import blake2b
 
 from .....domain.blocks import (
@@ -25,6 +26,7 @@ from ..outgoing import (
     OutgoingMessage,
     OutgoingSession,
     get_block_time,
+    get_time,
     get_usage,
     group_outgoing_messages,
     is_added,
@@ -38,7 +40,9 @@ from .message_parts import (
 )
 
 _AGENT = "build"
-_DIRECTORY = "/"
+_TITLE_LENGTH = 100
+_PROVIDERS = (("claude", "anthropic"), ("gpt", "openai"), ("gemini", "google"))
+"""Models by how their names begin, and opencode's names of their providers."""
 OPENCODE_VERSION = "1.0.0"
 
 
@@ -64,7 +68,8 @@ class OpencodeDocument:
         """The parts of calls that a result may answer."""
         self.ids: list[tuple[int, str]] = []
         """For each message, its first position and its id."""
-        self.last = to_milliseconds(outgoing.opened_at)
+        self.time = 0
+        """The newest message's time, in milliseconds: opencode sorts messages by time and id."""
 
     def add_all(self) -> None:
         """Add the source's messages, and what is not from the source."""
@@ -93,6 +98,9 @@ class OpencodeDocument:
             info = message["info"]
             if info.get("role") == "user":
                 self.prompt = info["id"]
+            match info:
+                case {"time": {"created": int(created)}}:
+                    self.time = max(self.time, created)
             parts: dict[str, JsonDict] = {}
             for place, part in enumerate(message.get("parts", [])):
                 id = part.get("id") or f"{info['id']}/part-{place}"
@@ -115,18 +123,27 @@ class OpencodeDocument:
         return header | {"messages": list(self.messages.values())}
 
     def _make_header(self) -> JsonDict:
-        opened = to_milliseconds(self.outgoing.opened_at)
+        times = [message["info"]["time"]["created"] for message in self.messages.values()]
+        opened = min([to_milliseconds(self.outgoing.opened_at), *times])
         parent = self.outgoing.parent
         return {
             "id": self.session,
             "slug": _make_digest(self.outgoing.key)[:12],
             "projectID": "global",
-            "directory": _DIRECTORY,
+            "directory": self.outgoing.folder,
             **({"parentID": _derive_session_id(parent.key)} if parent else {}),
-            "title": self.outgoing.title or self.outgoing.key,
+            "title": self.outgoing.title or self._find_prompt() or self.outgoing.key,
             "version": OPENCODE_VERSION,
-            "time": {"created": opened, "updated": max(opened, self.last)},
+            "time": {"created": opened, "updated": max(opened, self.time)},
         }
+
+    def _find_prompt(self) -> str | None:
+        """Return the first line that a user said."""
+        for id, message in self.messages.items():
+            for part in self.parts[id].values() if message["info"]["role"] == "user" else ():
+                if (text := find_text(part, "text")) and not part.get("synthetic"):
+                    return text.strip().partition("\n")[0][:_TITLE_LENGTH]
+        return None
 
     def _drop_reverted(self) -> None:
         """Remove what opencode reverted, as opencode does when something follows."""
@@ -141,7 +158,7 @@ class OpencodeDocument:
     def _add_outgoing(self, message: OutgoingMessage) -> None:
         """Add a message; results become part of their calls."""
         first = message.outgoing_blocks[0]
-        self.last = to_milliseconds(get_block_time(first))
+        self._advance(get_block_time(first))
         if isinstance(first.block, ToolResult):
             for said in message.outgoing_blocks:
                 self._fill_result(said)
@@ -156,8 +173,8 @@ class OpencodeDocument:
         if compacted.summary is None:
             self.outgoing.count_loss("compactions without a summary")
             return
-        self.last = to_milliseconds(compacted.time)
         boundary = compacted.boundary
+        self._advance(get_time(compacted.time, boundary.source_time))
         asked = self._make_info("user", boundary.after, "c")
         part: JsonDict = {"auto": boundary.trigger is not Trigger.MANUAL}
         if boundary.trigger is Trigger.OVERFLOW:
@@ -165,6 +182,7 @@ class OpencodeDocument:
         if tail := next((id for at, id in self.ids if at in boundary.kept), None):
             part["tail_start_id"] = tail
         self._add_message(asked, [{"type": "compaction"} | part])
+        self.time += 1
         answer = self._make_info("assistant", boundary.after, "s")
         answer |= {"mode": "compaction", "agent": "compaction", "summary": True, "finish": "stop"}
         self._add_message(answer, [{"type": "text", "text": compacted.summary.text}])
@@ -256,18 +274,20 @@ class OpencodeDocument:
     def _make_info(
         self, role: str, position: int, suffix: str = "", call: ModelCalled | None = None
     ) -> JsonDict:
-        id = f"msg_{_make_digest(self.outgoing.key, position, suffix)}"
+        id = f"msg_{_make_ordered_id(self.time, 0, self.outgoing.key, position, suffix)}"
         info: JsonDict = {
             "id": id,
             "sessionID": self.session,
             "role": role,
-            "time": {"created": self.last},
+            "time": {"created": self.time},
             "agent": _AGENT,
         }
         model = (call and call.model) or self.outgoing.model or "unknown"
+        known = (provider for name, provider in _PROVIDERS if model.startswith(name))
+        provider = next(known, FORMAT_NAME)
         if role == "user":
             self.prompt = id
-            return info | {"model": {"providerID": FORMAT_NAME, "modelID": model}}
+            return info | {"model": {"providerID": provider, "modelID": model}}
         usage = get_usage(call)
         tokens = {
             "input": usage.input,
@@ -276,19 +296,22 @@ class OpencodeDocument:
             "cache": {"read": usage.cache_read, "write": usage.cache_write},
         }
         return info | {
-            "time": {"created": self.last, "completed": self.last},
+            "time": {"created": self.time, "completed": self.time},
             "parentID": self.prompt or id,
             "modelID": model,
-            "providerID": FORMAT_NAME,
+            "providerID": provider,
             "mode": _AGENT,
-            "path": {"cwd": _DIRECTORY, "root": _DIRECTORY},
+            "path": {"cwd": self.outgoing.folder, "root": self.outgoing.folder},
             "cost": (call and call.cost_usd) or 0,
             "tokens": tokens,
         }
 
+    def _advance(self, time: datetime) -> None:
+        self.time = max(self.time + 1, to_milliseconds(time))
+
     def _identify(self, message: str, place: int, within: str = "") -> JsonDict:
         """Return the ids of a new part."""
-        id = f"prt_{_make_digest(message, within, place)}"
+        id = f"prt_{_make_ordered_id(self.time, place, message, within)}"
         return {"id": id, "sessionID": self.session, "messageID": message}
 
 
@@ -317,6 +340,11 @@ def _make_metadata(native: Native | None) -> JsonDict | None:
 
 def _make_digest(*of: object) -> str:
     return blake2b("/".join(map(str, of)).encode(), digest_size=13).hexdigest()
+
+
+def _make_ordered_id(time: int, place: int, *of: object) -> str:
+    """Return what opencode's ids have after their prefix: their order first."""
+    return f"{(time * 0x1000 + place) & 0xFFFFFFFFFFFF:012x}{_make_digest(*of, place)[:14]}"
 
 
 def _make_file(media: Media) -> JsonDict:

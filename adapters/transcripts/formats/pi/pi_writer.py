@@ -69,7 +69,7 @@ class PiWriter(LineWriter):
         id = _make_header_id(outgoing.key)
         header = {"type": "session", "version": PI_SESSION_VERSION, "id": id}
         self.place = 1
-        yield header | {"timestamp": time, "cwd": ""}
+        yield header | {"timestamp": time, "cwd": outgoing.folder}
 
     def follow(self, entry: JsonDict, own: Sequence[OwnBlock]) -> bool:
         kind = str(entry.get("type"))
