@@ -1,5 +1,6 @@
 """Folds a session's events, and those of its served lineage, into its row in the index."""
 
+import re
 from dataclasses import dataclass, fields
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -36,6 +37,9 @@ PASSED_OVER = 2
 """Idle work examined the session since its newest block, and left it as it is."""
 _PROMPT_CHARS = 200
 """How many characters of the first prompt are kept."""
+_TAGGED_CHARS = 20_000
+"""How many characters of a text are searched for its prompt."""
+_LEADING_TAGS = re.compile(r"\A\s*(?:<([\w-]+)[^<>]*>.*?</\1>\s*)+", re.DOTALL)
 
 
 class IdleState(StrEnum):
@@ -189,7 +193,8 @@ class SessionRow:
                 self.grow(tokens)
 
     def _record_prompt(self, text: str) -> None:
-        # Text that an agent inserted begins with a tag.
+        # What an agent inserted before a prompt, or instead of one, stands in tags.
+        text = _LEADING_TAGS.sub("", text[:_TAGGED_CHARS])
         if not text.lstrip().startswith("<"):
             self.first_prompt = " ".join(text[: 4 * _PROMPT_CHARS].split())[:_PROMPT_CHARS] or None
 

@@ -35,6 +35,8 @@ _SKIPPED_EVENT_TYPES = frozenset(
         *("abort", "assistant.intent", "assistant.message_delta", "assistant.message_start"),
         *("assistant.reasoning", "assistant.reasoning_delta", "assistant.streaming_delta"),
         *("assistant.turn_end", "assistant.turn_start", "assistant.usage", "hook.end"),
+        *("model.message", "model.messages_snapshot", "model.model_call_started"),
+        *("model.model_call_success", "model.response", "model.turn_ended", "model.turn_started"),
         *("hook.start", "pending_messages.modified", "permission.completed"),
         *("permission.requested", "session.background_tasks_changed"),
         *("session.compaction_complete", "session.compaction_start", "session.context_changed"),
@@ -45,6 +47,7 @@ _SKIPPED_EVENT_TYPES = frozenset(
         *("session.skills_loaded", "session.snapshot_rewind", "session.start"),
         *("session.task_complete", "session.title_changed", "session.tools_updated"),
         *("session.truncation", "session.usage_checkpoint", "session.usage_info"),
+        *("session.usage_record", "subagent.configured"),
         *("session.warning", "session.workspace_file_changed", "skill.invoked"),
         *("subagent.completed", "subagent.deselected", "subagent.failed", "subagent.selected"),
         *("subagent.started", "system.message", "system.notification"),
@@ -111,11 +114,11 @@ def read_tool_result(entry: EntrySteps, data: JsonDict, call: str) -> None:
     entry.add_tool_result(call, parts, is_error=failed)
 
 
-def read_copilot_usage(data: JsonDict) -> Usage:
-    """Return the usage of a call, usually only its output."""
+def read_copilot_usage(data: JsonDict, within: str = "data.") -> Usage:
+    """Return the usage of a call; messages of older versions tell only its output."""
     return read_usage(
         data,
-        "data.",
+        within,
         is_total=True,
         input="inputTokens",
         cache_read="cacheReadTokens",
@@ -157,6 +160,8 @@ class CopilotReader(LineReader):
         """Open tool calls: their ids in the source and in the session."""
         self.answers: dict[str, str] = {}
         """Calls of the model, each with the first event of its answer."""
+        self.reported: set[str] = set()
+        """Calls whose usage has an event of its own, before their answers."""
 
     def read(self, line: SourceLine) -> Iterable[ImportStep]:
         entry = EntrySteps(FORMAT_NAME, line, line.number, line.value)
@@ -203,7 +208,7 @@ class CopilotReader(LineReader):
         if entry.append(answer):
             self.has_said = True
             self.answers.setdefault(answer, entry.key)
-        if data.get("outputTokens") is not None:
+        if data.get("outputTokens") is not None and answer not in self.reported:
             entry.add(self._read_call(entry, data, answer))
 
     def _read_result(self, entry: EntrySteps, data: JsonDict) -> None:
@@ -236,14 +241,16 @@ class CopilotReader(LineReader):
                     entry.append_summary(compacted.summary)
             case "session.snapshot_rewind", {"upToEventId": str(first)} if first in self.seen:
                 entry.add(Rewind(f"{entry.key}:rewind", to=self.seen[first]))
-            case "assistant.usage", _:
-                answer = get_field(data, "apiCallId", str, "data.") or entry.key
-                entry.add(self._read_call(entry, data, answer))
+            case ("assistant.usage", told) | ("session.usage_record", {"usage": dict(told)}):
+                answer = get_field(told, "apiCallId", str, "data.") or entry.key
+                self.reported.add(answer)
+                entry.add(self._read_call(entry, told, answer))
 
     def _read_compaction(self, entry: EntrySteps, data: JsonDict) -> SourceCompaction:
         before = get_field(data, "preCompactionMessagesLength", int, "data.")
         removed = get_field(data, "messagesRemoved", int, "data.")
         manual = data.get("trigger") == "manual"
+        used = get_field(data, "compactionTokensUsed", dict, "data.")
         return SourceCompaction(
             key=f"{entry.key}:compacted",
             trigger=Trigger.MANUAL if manual else Trigger.THRESHOLD,
@@ -252,6 +259,7 @@ class CopilotReader(LineReader):
             post_tokens=get_field(data, "postCompactionTokens", int, "data."),
             source_time=entry.time,
             partial_reason=_KEPT_UNKNOWN if before and removed and removed < before else None,
+            summary_call=_read_summary_call(used) if used else None,
         )
 
     def _read_call(self, entry: EntrySteps, data: JsonDict, answer: str) -> ReportedCall:
@@ -262,6 +270,12 @@ class CopilotReader(LineReader):
             "source_time": entry.time,
         }
         return ReportedCall(f"{entry.key}:call", fields, self.answers.get(answer))
+
+
+def _read_summary_call(used: JsonDict) -> JsonDict:
+    within = "data.compactionTokensUsed."
+    model = get_field(used, "model", str, within)
+    return {"model": model, "usage": read_copilot_usage(used, within)}
 
 
 def _is_event(value: Any) -> bool:

@@ -2,6 +2,7 @@
 
 from typing import Any, cast
 
+import pytest
 from opened_stores import store_of
 from read_model_rows import table
 
@@ -73,6 +74,24 @@ def test_a_parent_is_named_whichever_was_there_first(store: SessionStore) -> Non
     }
     assert (found["before"]["name"], found["before"]["title"]) == ("About the river",) * 2
     assert (found["after"]["name"], found["after"]["title"]) == ("after", None)
+
+
+@pytest.mark.parametrize(
+    ("said", "prompt"),
+    [
+        ("<date>2026</date>\n<rules>\nnever\n</rules>\n\nMend\nit.", "Mend it."),
+        ("<context>only this</context>", None),
+        ("<context>that does not end", None),
+        ("a < b, <b>really</b>", "a < b, <b>really</b>"),
+    ],
+)
+def test_a_session_is_called_by_what_was_said_behind_an_agent_s_tags(
+    store: SessionStore, said: str, prompt: str | None
+) -> None:
+    store.session("s").append(Block.user(said))
+
+    (row,) = rows(store, "sessions")
+    assert row["first_prompt"] == prompt
 
 
 def test_the_meter_says_what_each_call_saw_and_cost(session: StoredSession) -> None:
