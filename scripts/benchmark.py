@@ -17,6 +17,7 @@ from benchmarks.figure import Figure, Options
 from benchmarks.growth import growth
 from benchmarks.idle import idle
 from benchmarks.imports import imports
+from benchmarks.log_verbs import log_verbs
 from benchmarks.loop import loop
 from benchmarks.machine import load, machine
 from benchmarks.policies import policies
@@ -33,7 +34,7 @@ from rich.console import Console
 PARTS = {
     part.__name__: part
     for part in (
-        *(append, turn, view, growth, sessions, writers, imports, transcripts, disk),
+        *(append, turn, view, log_verbs, growth, sessions, writers, imports, transcripts, disk),
         *(postgres, read_models, counting, compacting, policies, replays, loop, idle),
         *(audits, backtests),
     )

@@ -66,12 +66,12 @@ def append(
 
 
 def pin(call: Invocation, session: str = SESSION, handle: list[str] = HANDLES) -> Answer:
-    what = "stays in the view from the next boundary on"
+    what = "kept in the view from the next boundary on"
     return _change_blocks(call, session, handle, StoredSession.pin, what)
 
 
 def unpin(call: Invocation, session: str = SESSION, handle: list[str] = HANDLES) -> Answer:
-    what = "may leave the view again from the next boundary on"
+    what = "free to leave the view from the next boundary on"
     return _change_blocks(call, session, handle, partial(StoredSession.pin, keep=False), what)
 
 
@@ -84,7 +84,7 @@ def hide(
     """They leave with the next boundary, so that prompt caches stay warm until then."""
     hide_blocks = partial(StoredSession.hide, replacement=replacement)
     return _change_blocks(
-        call, session, handle, hide_blocks, "leaves the view with the next boundary"
+        call, session, handle, hide_blocks, "out of the view from the next boundary on"
     )
 
 
@@ -102,9 +102,9 @@ def retract(
         if not handle:
             all_of_them = Ranges.span(1, found.position)
             found.clear()
-            return _describe_change(found, all_of_them, "was taken back")
+            return _describe_change(found, all_of_them, "taken back")
         gone = found.retract(parse_handles(handle, partial(find_newest, found)))
-        return _describe_change(found, gone, "was taken back")
+        return _describe_change(found, gone, "taken back")
 
 
 def fork(
@@ -191,4 +191,4 @@ def _change_blocks(
 
 def _describe_change(session: StoredSession, named: Ranges, what: str) -> Answer:
     document = name_to_json(session) | {"handles": named, "position": session.position}
-    return Answer(document, f"{named} {what}")
+    return Answer(document, f"{named}: {what}")

@@ -98,21 +98,25 @@ class LineWriter(ABC):
     adds_at_end = False
     """Whether what was added follows the whole source, as the newest entry is where it goes on."""
 
+    id_field = ""
+    """In a format that is a tree: the field of an entry's id."""
+    reference_fields: tuple[str, ...] = ()
+    """In a format that is a tree: the fields that name an earlier entry, the parent first."""
+
     def __init__(self, outgoing: OutgoingSession) -> None:
         self.outgoing = outgoing
         self.title: str | None = None
         """The title in the last entry of the source that has one."""
+        self.left_out: dict[Any, Any] = {}
+        """In a tree: the parent of each entry that was left out."""
 
     def begin(self) -> Iterable[JsonDict]:
         """Return the entries that precede all others, unless the source has them."""
         return ()
 
     @abstractmethod
-    def follow(self, entry: JsonDict, own: Sequence[OwnBlock]) -> bool:
-        """Note an entry of the source, so that what was added can refer to it.
-
-        Return whether it is written: a format may drop what was retracted since the import.
-        """
+    def follow(self, entry: JsonDict, own: Sequence[OwnBlock]) -> None:
+        """Note an entry of the source, so that what was added can refer to it."""
 
     @abstractmethod
     def build_message(self, message: OutgoingMessage) -> Iterable[JsonDict]: ...
@@ -148,8 +152,33 @@ class LineWriter(ABC):
         if title and title != self.title:
             yield from map(encode_line, self.build_title(title))
 
-    def _copy(self, entries: Iterable[Any]) -> Iterator[bytes]:
+    def can_leave_out(self) -> bool:
+        """Return whether entries of the source may be left out: branches may need them."""
+        return not self.outgoing.forks
+
+    def _copy(self, entries: Iterable[SourceEntry]) -> Iterator[bytes]:
+        """Yield entries of the source, but for those that were retracted since the import."""
         for entry in entries:
-            value = entry.value
-            if not isinstance(value, dict) or self.follow(value, entry.own_blocks):
+            value, own = entry.value, entry.own_blocks
+            if not isinstance(value, dict):
                 yield entry.raw
+                continue
+            moved = self._move(value)
+            removed = sum(one.is_removed for one in own)
+            if removed and removed == len(own) and self.can_leave_out():
+                if self.id_field:
+                    self.left_out[value.get(self.id_field)] = moved.get(self.reference_fields[0])
+                continue
+            self.outgoing.count_loss("retractions within the source", removed)
+            self.follow(moved, own)
+            yield entry.raw if moved is value else encode_line(moved)
+
+    def _move(self, entry: JsonDict) -> JsonDict:
+        """Return an entry that names, instead of one that was left out, what that one followed."""
+        named = {name: entry.get(name) for name in self.reference_fields}
+        moved = {
+            name: self.left_out[id]
+            for name, id in named.items()
+            if isinstance(id, str) and id in self.left_out
+        }
+        return entry | moved if moved else entry

@@ -184,3 +184,28 @@ def test_what_was_added_follows_the_last_entry_though_it_has_no_block(
     entries, _ = written(session)
 
     assert (len(entries), entries[-1]["parentUuid"]) == (len(told.entries) + 1, last)
+
+
+def test_what_was_taken_back_is_left_out_and_what_followed_it_follows_what_was_before_it(
+    store: SessionStore, tmp_path: Path
+) -> None:
+    told = Talk()
+    told.user("look")
+    told.calls("m1", "c1")
+    told.result("c1", "wrong")
+    told.says("m2", text("I see."))
+    path = tmp_path / "a.jsonl"
+    path.write_bytes(told.raw())
+    (report,) = import_path(store, path)
+    session = store.session(report.sessions[0], create=False)
+    (call,) = session.blocks(kinds=["tool_call"])
+    session.retract(call.position)
+    session.append(Block.user("and on"))
+
+    entries, lost = written(session)
+
+    assert not lost
+    parents = [None, *(entry["uuid"] for entry in entries[:-1])]
+    assert [entry["parentUuid"] for entry in entries] == parents
+    again = imported(store, entries, tmp_path)
+    assert [entry.block.text for entry in again.view().entries] == ["look", "I see.", "and on"]

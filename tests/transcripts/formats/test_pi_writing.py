@@ -172,21 +172,40 @@ def test_a_list_that_went_on_here_stays_a_list(
     assert shown(elsewhere.session(key).view()) == shown(home.view())
 
 
-def test_what_follows_blocks_that_were_taken_back_leaves_before_them(
+def test_what_was_taken_back_is_left_out_and_what_followed_it_follows_what_was_before_it(
     store: SessionStore, elsewhere: SessionStore, tmp_path: Path
 ) -> None:
     told = Talk()
     told.user("one")
     told.says("two")
     told.user("wrong")
+    told.says("three")
     home = store.session(imported(store, told.write(tmp_path / "a.jsonl")).sessions[0])
-    home.retract(home.position)
-    home.append(Block.user("right"))
+    (wrong,) = home.blocks(last=1, kinds=["user"])
+    home.retract(wrong.position)
+    home.append(Block.user("four"))
 
     export(home, "pi", tmp_path / "b.jsonl")
-    keys = imported(elsewhere, tmp_path / "b.jsonl").sessions
+    (key,) = imported(elsewhere, tmp_path / "b.jsonl").sessions
 
-    assert shown(elsewhere.session(keys[1]).view()) == shown(home.view()) == ["one", "two", "right"]
+    said = ["one", "two", "three", "four"]
+    assert shown(elsewhere.session(key).view()) == shown(home.view()) == said
+    assert "wrong" not in (tmp_path / "b.jsonl").read_text()
+
+
+def test_a_list_of_pi_keeps_what_was_taken_back_and_the_report_says_so(
+    store: SessionStore, tmp_path: Path
+) -> None:
+    told = Talk(version=None)
+    told.user("one")
+    told.user("wrong")
+    home = store.session(imported(store, told.write(tmp_path / "a.jsonl")).sessions[0])
+    home.retract(home.position)
+
+    report = export(home, "pi", tmp_path / "b.jsonl")
+
+    assert report.lost == {"retractions within the source": 1}
+    assert (tmp_path / "b.jsonl").read_bytes() == (tmp_path / "a.jsonl").read_bytes()
 
 
 @BOTH

@@ -65,6 +65,9 @@ def write(outgoing: OutgoingSession) -> Iterator[bytes]:
 class ClaudeWriter(LineWriter):
     """A builder of entries in order; each names the one that it follows."""
 
+    id_field = "uuid"
+    reference_fields = ("parentUuid", "logicalParentUuid", "leafUuid")
+
     def __init__(self, outgoing: OutgoingSession) -> None:
         super().__init__(outgoing)
         self.last: str | None = None
@@ -85,24 +88,23 @@ class ClaudeWriter(LineWriter):
         session = self.envelope["sessionId"]
         yield {"type": "custom-title", "customTitle": title, "sessionId": session}
 
-    def follow(self, entry: JsonDict, own: Sequence[OwnBlock]) -> bool:
-        """Continue after one of Claude Code's own entries; what was retracted is a branch."""
+    def follow(self, entry: JsonDict, own: Sequence[OwnBlock]) -> None:
+        """Continue after one of Claude Code's own entries; what it took back itself is a branch."""
         kind = str(entry.get("type"))
         if (field := TITLE_FIELDS.get(kind)) and self.title_kind in (None, "ai-title", kind):
             self.title, self.title_kind = entry.get(field), kind
         if not isinstance(id := entry.get("uuid"), str):
-            return True
+            return
         if not own and entry.get("parentUuid") != self.last:
-            return True
+            return
         for one in own:
             self.written[one.position] = id
             if name := one.tool_call_id:
                 self.given.add(name)
                 self.calls[name] = (name, id)
-        if not any(one.is_retracted for one in own):
+        if not (own and all(one.is_retracted for one in own)):
             self.last = id
             self.envelope |= {name: entry[name] for name in _SHARED_FIELDS if name in entry}
-        return True
 
     def build_message(self, message: OutgoingMessage) -> Iterator[JsonDict]:
         """Yield the entries of a message: one for each piece of a model's answer."""

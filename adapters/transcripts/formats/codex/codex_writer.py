@@ -58,9 +58,7 @@ class RolloutWriter(LineWriter):
         named = {"thread_id": make_thread_id(self.outgoing.key), "thread_name": title}
         yield make_event("thread_name_updated", time, **named)
 
-    def follow(self, entry: JsonDict, own: Sequence[OwnBlock]) -> bool:
-        if own and all(one.is_removed for one in own):
-            return False
+    def follow(self, entry: JsonDict, own: Sequence[OwnBlock]) -> None:
         match entry:
             case {"type": "turn_context", "payload": {"model": str(model)}}:
                 self.model = model
@@ -72,7 +70,6 @@ class RolloutWriter(LineWriter):
         for one in own:
             if one.tool_call_id:
                 self.builder.note_original_call(one.tool_call_id, entry.get("payload", entry))
-        return True
 
     def build_message(self, message: OutgoingMessage) -> Iterator[JsonDict]:
         """Yield the items of a message, each with the event that shows it, and the call's usage."""

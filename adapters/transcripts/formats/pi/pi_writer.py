@@ -46,6 +46,8 @@ class PiWriter(LineWriter):
     """A writer of entries, each of which names its parent or, in a list, follows the last one."""
 
     adds_at_end = True
+    id_field = "id"
+    reference_fields = ("parentId", "firstKeptEntryId")
 
     def __init__(self, name: str, outgoing: OutgoingSession) -> None:
         super().__init__(outgoing)
@@ -71,24 +73,28 @@ class PiWriter(LineWriter):
         self.place = 1
         yield header | {"timestamp": time, "cwd": outgoing.folder}
 
-    def follow(self, entry: JsonDict, own: Sequence[OwnBlock]) -> bool:
+    def can_leave_out(self) -> bool:
+        # In a list, compactions name an entry by its number.
+        return not self.is_list and super().can_leave_out()
+
+    def follow(self, entry: JsonDict, own: Sequence[OwnBlock]) -> None:
         kind = str(entry.get("type"))
         title = entry.get(PI_TITLE_FIELDS.get(kind, "title"))
         if kind in (*PI_TITLE_FIELDS, "title", "session") and isinstance(title, str):
             self.title = title
         if kind == "title":  # the line before the header does not count as an entry
-            return True
+            return
         self.place += 1
         if kind == "session":
             version = entry.get("version")
             self.is_list = not isinstance(version, int) or version < 2
-            return True
+            return
         id = entry.get("id")
         named = id if isinstance(id, str) else None
         if named:
             self.ids.add(named)
         if not own and entry.get("parentId") != self.newest:
-            return True  # it is of another branch
+            return  # it is of another branch
         self.builder.call_names |= {
             one.tool_call_id: one.tool_name for one in own if one.tool_call_id and one.tool_name
         }
@@ -97,7 +103,6 @@ class PiWriter(LineWriter):
             self._keep_entry(min(positions), max(positions), named)
         if named and not (own and all(block.is_retracted for block in own)):
             self.newest = named
-        return True
 
     def build_message(self, message: OutgoingMessage) -> Iterator[JsonDict]:
         positions = [said.position for said in message.outgoing_blocks]
