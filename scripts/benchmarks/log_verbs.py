@@ -1,8 +1,9 @@
 """What it takes to read a long log, to take back what was said, and to forget it."""
 
 from collections.abc import Callable, Iterable
-from contextlib import closing
+from contextlib import ExitStack, closing
 from itertools import islice
+from operator import methodcaller
 from statistics import median
 from typing import Any
 
@@ -14,7 +15,7 @@ from .timing import elapsed
 from .workload import as_block, turns
 
 TIMES = 9
-"""Sessions that are cleared, deleted or erased, one after the other."""
+"""Sessions that are cleared, and deleted, one after the other."""
 
 
 def log_verbs(options: Options) -> Found:
@@ -26,18 +27,24 @@ def log_verbs(options: Options) -> Found:
         yield figure("blocks(last=20)", size, 1, range(30), lambda _: list(session.blocks(last=20)))
         yield figure("find", size, 0.1, range(300), lambda _: session.find("named"))
         yield figure("pop", size, 1, range(30), lambda _: session.pop())
-        named = [f"short-{number}" for number in range(3 * TIMES)]
+        named = [f"short-{number}" for number in range(2 * TIMES)]
         short = [fill(store, key, cleared) for key in named[:TIMES]]
         yield figure("clear", cleared, 5, short, lambda one: one.clear())
         for key in named[TIMES:]:
             fill(store, key, options.blocks)
-        gone, erased = named[TIMES : 2 * TIMES], named[2 * TIMES :]
-        yield figure("delete", options.blocks, 10, gone, store.delete)
-        yield figure("erase", options.blocks, 1_000, erased, store.erase)
+        yield figure("delete", options.blocks, 10, named[TIMES:], store.delete)
         for number in range(1_000 - len(store.sessions())):
             store.session(f"listed-{number}").append(Block.user("go"))
         listed = len(store.sessions())
         yield figure("sessions()", listed, 20, range(9), lambda _: store.sessions())
+    # Each in a file of its own, which an erasure writes again.
+    with ExitStack() as files:
+        paths = [options.folder / f"erased-{number}.db" for number in range(3)]
+        stores = [files.enter_context(closing(open_store(path))) for path in paths]
+        for store in stores:
+            fill(store, "erased", options.blocks)
+        erase = methodcaller("erase", "erased")
+        yield figure("erase", options.blocks, 1_000, stores, erase)
 
 
 def fill(store: SessionStore, key: str, size: int) -> StoredSession:

@@ -3,7 +3,7 @@
 import os
 from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -68,7 +68,10 @@ def open_call_session(
     """Open the session that `key` names; if the verb `creates`, make a missing one."""
     with open_call_store(call, creates=creates) as store:
         if creates and key != LAST_WORD:
-            yield store.session(key, namespace=call.namespace)
+            # A verb that fails leaves no new session behind.
+            is_new = store.events.load_session(call.namespace, key) is None
+            with store.batch() if is_new else nullcontext():
+                yield store.session(key, namespace=call.namespace)
         else:
             yield find_session(store, key, call.namespace)
 

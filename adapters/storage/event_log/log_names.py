@@ -83,6 +83,7 @@ class LogNames:
         if (number := self._topics.get(topic)) is None:
             number = int(self._find_or_add(_FIND_TOPIC, _ADD_TOPIC, topic)[0])
             self._remember(self._topics, topic, number)
+            self._remember(self._topic_names, number, topic)
         return number
 
     def topic_name(self, number: int) -> str:

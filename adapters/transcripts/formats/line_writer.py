@@ -156,7 +156,7 @@ class LineWriter(ABC):
         """Return whether entries of the source may be left out: branches may need them."""
         return not self.outgoing.forks
 
-    def _copy(self, entries: Iterable[SourceEntry]) -> Iterator[bytes]:
+    def _copy(self, entries: Iterable[Any]) -> Iterator[bytes]:
         """Yield entries of the source, but for those that were retracted since the import."""
         for entry in entries:
             value, own = entry.value, entry.own_blocks

@@ -140,6 +140,19 @@ def test_a_list_with_a_wrong_block_is_refused_and_adds_nothing(
     assert run("sessions", "--json").json[0]["position"] == 11
 
 
+def test_a_verb_that_fails_leaves_no_new_session_behind(
+    run: Run, talk: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "wrong.json").write_text("{}")
+    before = run("sessions", "--json").json
+
+    answered = run("append", "new", "--response", str(tmp_path / "wrong.json"))
+    put = run("records", "new", "state", "--put", str(tmp_path / "missing.json"))
+
+    assert (answered.code, put.code) == (2, 2)
+    assert run("sessions", "--json").json == before
+
+
 def test_what_is_no_database_of_ours_is_refused(run: Run, talk: Path, tmp_path: Path) -> None:
     letter, other, broken = (tmp_path / name for name in ("letter.txt", "other.db", "broken.db"))
     letter.write_text("Dear river, " * 100, encoding="utf-8")
