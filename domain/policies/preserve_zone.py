@@ -166,11 +166,13 @@ class PreserveZone(ThresholdPolicy):
     def _plan_pruning(self, window: Window) -> Plan | None:
         """Return the plan that trims the old results that still show whole; None without any."""
         trims = tuple([trim for trim, _ in self.list_old_results(window)])
+        if not trims:
+            return None
         reason = (
             f"{window.trigger}: {len(trims):,} old tool results are longer than "
             f"{self.prune_over:,} characters"
         )
-        return Plan(cut=None, reason=reason, summary_tokens=0, trims=trims) if trims else None
+        return Plan(cut=None, reason=reason, summary_tokens=0, trims=trims)
 
     def _write_reason(self, window: Window, utilization: float) -> str:
         filled = f"{utilization:.0%} full" if window.limit > 0 else "no known limit"

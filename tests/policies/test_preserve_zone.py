@@ -51,6 +51,12 @@ def test_a_newest_message_larger_than_the_zone_would_leave_and_the_store_keeps_i
     assert GoatAsShipped().find_split(window) == 2
 
 
+def test_where_results_are_never_shortened_none_is_planned() -> None:
+    window = talk("u c r a", limit=100_000, trigger=Trigger.THRESHOLD)
+
+    assert replace(POLICY, prune_over=None).plan(window) is None
+
+
 def test_a_giant_result_alone_is_shortened() -> None:
     for name in ["claude-sdk", "preserve-zone@as_shipped"]:
         window = talk("c r=5000", limit=1_000)

@@ -15,7 +15,6 @@ from ....domain.backtest.comparison import (
     Metric,
     SetupDifference,
     compare_cells,
-    estimate_metric,
 )
 from ....domain.errors import BacktestError, InvalidSettingError, NotFoundError
 from ....domain.hooks import Progress
@@ -115,7 +114,8 @@ def tune(
     called with how many were tried, and of how many. Nothing is written.
 
     Raises InvalidSettingError for a policy or objective that does not exist, and a policy that has
-    nothing to search; NotFoundError without Optuna; BacktestError for fewer than two sessions.
+    nothing to search; NotFoundError without Optuna; BacktestError for fewer than two sessions, or
+    where too little is at stake for F3, unless the objective is the cost.
     """
     check_optuna()
     if objective not in set(Objective):
@@ -131,7 +131,8 @@ def tune(
         bench = _Bench(store, policy, limit, jobs, Path(folder, "cache.db"))
         search = _Search(bench, default, known, halves[0], Objective(objective))
         best = search.run(trials, progress or (lambda *_: None))
-        differences = tuple(bench.compare(halves[1], best, Objective(objective)) if best else ())
+        metrics = search.list_judged_metrics()
+        differences = tuple(bench.compare(halves[1], best, metrics)) if best else ()
     return TuningResult(
         policy=policy,
         objective=Objective(objective),
@@ -186,20 +187,21 @@ class _Bench:
             cache=self.cache,
         )
         (total,) = compute_totals(found)
-        if not total.cells:
+        if not total.sessions:
             why = next(iter(found.skipped.values()), "no session could be measured")
             raise BacktestError(f"there is nothing to search on: {why}")
         return total
 
     def compare(
-        self, sessions: Sequence[StoredSession], settings: Mapping[str, Any], objective: Objective
+        self,
+        sessions: Sequence[StoredSession],
+        settings: Mapping[str, Any],
+        metrics: Sequence[Metric],
     ) -> Iterator[SetupDifference]:
-        """Yield the differences of settings from the defaults, in the objective's measures."""
+        """Yield the differences of settings from the defaults."""
         against, found = self.measure(sessions, {}), self.measure(sessions, settings)
-        for metric in objective.metrics:
-            is_priced = metric is not Metric.COST or (found.priced_cells and against.priced_cells)
-            measure = metric if is_priced else Metric.TOKENS
-            yield compare_cells(measure, found.cells, against.cells)
+        for metric in metrics:
+            yield compare_cells(metric, found.cells, against.cells)
 
 
 @dataclass(slots=True)
@@ -227,8 +229,8 @@ class _Search:
         study = optuna.create_study(directions=directions, sampler=sampler)
         progress(0, trials)
         self._measure(study, {})
-        progress(1, trials)
-        while len(self.tried) < trials:
+        for number in range(1, trials):
+            progress(number, trials)
             asked = study.ask()
             settings = dict(sample_settings(asked, self.known))
             try:
@@ -236,10 +238,9 @@ class _Search:
             except InvalidSettingError:
                 # These contradict each other.
                 study.tell(asked, state=optuna.trial.TrialState.PRUNED)
-                self.tried.append(TuningTrial(settings, float("inf"), 0.0, 0))
             else:
                 self._measure(study, settings, asked)
-            progress(len(self.tried), trials)
+        progress(trials, trials)
         return self._pick_best().settings
 
     def _measure(
@@ -250,10 +251,14 @@ class _Search:
             self.cost_unit = "prompt tokens"
         is_priced = self.cost_unit == "usd"
         cost = (total.usd or 0.0) if is_priced else float(total.bill.prompt_tokens)
-        f3 = estimate_metric(total, Metric.F3)
-        found = TuningTrial(
-            settings, cost, f3.value if f3 else 0.0, total.sum_field("refused") + len(total.failed)
-        )
+        f3 = total.canonical.f3
+        if f3 is None and not self.tried and self.objective is not Objective.COST:
+            raise BacktestError(
+                f"at {self.bench.limit:,} tokens too little is at stake for F3:"
+                f" give a lower limit, or the objective {Objective.COST}"
+            )
+        refused = total.sum_field("refused") + len(total.failed)
+        found = TuningTrial(settings, cost, f3 or 0.0, refused)
         self.tried.append(found)
         if asked is not None:
             # Above 0 is no solution.
@@ -264,6 +269,11 @@ class _Search:
                 Objective.PARETO: [found.cost, found.f3],
             }[self.objective]
             study.tell(asked, values)
+
+    def list_judged_metrics(self) -> list[Metric]:
+        """Return the objective's measures; of the cost, the one that was searched by."""
+        cost = Metric.COST if self.cost_unit == "usd" else Metric.TOKENS
+        return [cost if one is Metric.COST else one for one in self.objective.metrics]
 
     def _pick_best(self) -> TuningTrial:
         default = self.tried[0]

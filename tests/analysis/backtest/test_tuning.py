@@ -91,9 +91,29 @@ def test_what_costs_less_is_found_and_borne_out_by_the_other_half(many: SessionS
 
 
 def test_the_defaults_alone_are_not_better_than_themselves(many: SessionStore) -> None:
-    found = tune(many, "newest-messages", objective="fidelity", limit=LIMIT, trials=1)
+    found = tune(many, "newest-messages", limit=LIMIT, trials=1)
 
     assert (found.settings, found.differences, found.is_better) == ({}, (), False)
+
+
+def test_settings_that_contradict_each_other_are_not_measured(store: SessionStore) -> None:
+    for key in ("a", "b"):
+        talk(store, key, 2)
+
+    found = tune(store, "preserve-zone", limit=LIMIT, trials=10)
+
+    tried = [one.settings for one in found.trials[1:]]
+    assert 0 < len(tried) < 9
+    assert all(one["preserve_ratio"] < one["threshold"] for one in tried)
+
+
+def test_where_too_little_is_at_stake_fidelity_is_not_searched(store: SessionStore) -> None:
+    for key in ("a", "b"):
+        talk(store, key, 2)
+
+    for objective in ("fidelity", "pareto"):
+        with pytest.raises(BacktestError, match="at 32,000 tokens too little is at stake for F3"):
+            tune(store, "pi", objective=objective, trials=2)
 
 
 def difference(metric: Metric, low: float, high: float) -> SetupDifference:
