@@ -61,15 +61,9 @@ def import_(
         from ...transcripts.redaction.secret_kinds import list_secret_kinds  # noqa: PLC0415 - regular expressions by the dozen
 
         list_secret_kinds()  # report a missing dependency before anything is opened
-    if follow:
-        if not paths:
-            raise InvalidSettingError("--follow needs a PATH: a folder whose files are followed")
-        for name, is_given in {"--again": again, "--jobs": jobs, "--yes": yes}.items():
-            if is_given:
-                raise InvalidSettingError(f"--follow takes no {name}")
-        manner = ImportOptions(call.namespace, redact, not no_sources)
-        _follow_paths(call, paths, manner, reports=report, quiet=quiet)
-        return None
+    for name, is_given in {"--again": again, "--jobs": jobs}.items():
+        if follow and is_given:
+            raise InvalidSettingError(f"--follow takes no {name}")
     for path in paths or ():
         if not path.exists():
             raise ImportFileError(f"{path} does not exist")
@@ -83,6 +77,11 @@ def import_(
         if call.as_json:
             return Answer([_found_to_json(one) for one in found])
         _confirm_import(found)
+    if follow:
+        manner = ImportOptions(call.namespace, redact, not no_sources)
+        folders = dict.fromkeys(Path(folder) for one in found for folder in one.folders)
+        _follow_paths(call, paths or [*folders], manner, reports=report, quiet=quiet)
+        return None
     manner = ImportOptions(call.named, redact, not no_sources)
     reports: list[FileReport] = []
     try:

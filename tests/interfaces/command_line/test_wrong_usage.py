@@ -83,7 +83,6 @@ WRONG = {
     "should be greater than or equal to 1": "idle --status --last 0",
     "invalid value for '--log'": "idle --once --log xml",
     "--follow takes no --again": "import x --follow --again",
-    "--follow takes no --yes": "import x --follow --yes",
     "--follow takes no --jobs": "import x --follow --jobs 2",
     "as aider-history: only sessions that came in it": "export talk --to aider-history",
     "has no lineage 'none' (there is: main)": "export talk --to codex --lineage none",

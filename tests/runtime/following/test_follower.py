@@ -181,7 +181,7 @@ def test_what_keeps_it_from_following_is_said(
 
 
 @contextmanager
-def following(database: Path, *paths: Path) -> Iterator["subprocess.Popen[str]"]:
+def following(database: Path, *paths: Path | str) -> Iterator["subprocess.Popen[str]"]:
     """`cutbank import --follow --json` at work."""
     process = subprocess.Popen(
         [*PROGRAM, "--db", str(database), "import", "--json", "--follow", *map(str, paths)],
@@ -225,6 +225,23 @@ def test_new_files_and_those_in_new_folders_are_followed_until_it_is_interrupted
 
     assert one.returncode == 0
     assert said.splitlines()[-1] == "3 new blocks in 2 sessions, 0 errors"
+
+
+def test_without_a_path_the_folders_of_all_agents_are_followed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    kept = [tmp_path / ".claude/projects/p/s.jsonl", tmp_path / ".codex/sessions/r.jsonl"]
+    for file, line in zip(kept, lines(2), strict=True):
+        file.parent.mkdir(parents=True)
+        append(file, line)
+
+    with following(tmp_path / "log.db", "--yes") as one:
+        assert one.stdout
+        assert [json.loads(one.stdout.readline())["added"] for _ in kept] == [1, 1]
+        wait_until_ready(one)
+        append(kept[0], lines(3)[2])
+        assert json.loads(one.stdout.readline())["added"] == 1
 
 
 def test_two_signals_at_once_end_it_without_a_traceback(tmp_path: Path, path: Path) -> None:
