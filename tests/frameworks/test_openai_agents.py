@@ -226,7 +226,7 @@ def test_a_session_that_was_deleted_meanwhile_refuses(opened: SessionStore) -> N
     session = open_session(opened)
     opened.delete("a")
 
-    with pytest.raises(cutbank.NotFoundError, match="was never opened"):
+    with pytest.raises(cutbank.NotFoundError, match="was deleted"):
         asyncio.run(session.add_items(make_openai_turn(0)))
 
 

@@ -31,7 +31,7 @@ from ....domain.session_events import (
 from ....projections.history_view import HistoryView
 from ....projections.rendering.catalog import RENDERERS
 from ...storage.earlier_calls import read_logged_context
-from ...storage.event_log.chain import Chain
+from ...storage.event_log.chain import Chain, make_missing_error
 from ...storage.event_log.event_store import EventStore
 from ...storage.event_log.log_tables import AppendKey
 from ...storage.event_log.storage_errors import translate_storage_errors
@@ -342,7 +342,7 @@ class SessionLog:
 
     def _load(self) -> Session:
         if (session := self.events.load_session(self.namespace, self.key)) is None:
-            raise NotFoundError(f"session {self.key!r} was never opened")
+            raise make_missing_error(self.key)
         return session
 
     def fork(

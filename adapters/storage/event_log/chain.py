@@ -105,6 +105,10 @@ class BatchState(local):
     cache: LogCache | None = None
 
 
+def make_missing_error(key: str) -> NotFoundError:
+    return NotFoundError(f"session {key!r} was deleted, or never opened")
+
+
 class StreamReader:
     """Finds sessions and lineages by name, and reads them at any version by a few look-ups.
 
@@ -164,9 +168,10 @@ class StreamReader:
     ) -> SessionOpened:
         if generation is None:
             generation = self.find_generation(namespace, key)
-        return cast(
-            SessionOpened, self._read_opening(derive_session_id(namespace, key, generation))
-        )
+        opened = self._find_opening(derive_session_id(namespace, key, generation))
+        if opened is None:
+            raise make_missing_error(key)
+        return cast(SessionOpened, opened)
 
     def find_lineage_chain(
         self, namespace: str, key: str, lineage: str, generation: int | None = None
@@ -205,7 +210,9 @@ class StreamReader:
         return Chain(())
 
     def read_lineage_opening(self, originator_id: UUID) -> CompactionOpened:
-        return cast(CompactionOpened, self._read_opening(originator_id))
+        if (opened := self._find_opening(originator_id)) is None:
+            raise NotFoundError(f"stream {originator_id} does not exist")
+        return cast(CompactionOpened, opened)
 
     def read_lineage_state(
         self, chain: Chain, at: int | None = None
@@ -260,11 +267,6 @@ class StreamReader:
                     remember(self._cache.carried, (id, version), carried)
                 return version, carried
         return 0, {}
-
-    def _read_opening(self, id: UUID) -> SessionOpened | CompactionOpened:
-        if (opened := self._find_opening(id)) is None:
-            raise NotFoundError(f"stream {id} does not exist")
-        return opened
 
     def _find_opening(self, id: UUID) -> SessionOpened | CompactionOpened | None:
         """Return a stream's first event; None if there is no such stream."""

@@ -14,7 +14,7 @@ from eventsourcing.persistence import IntegrityError
 from ....domain.errors import NotFoundError
 from ....domain.event import Aggregate, load_state
 from ....domain.session import Session, SessionState
-from .chain import SessionName, StreamSegment
+from .chain import SessionName, StreamSegment, make_missing_error
 from .event_store import EventStore
 from .log_names import make_table_rows
 from .log_tables import DELETED, STREAMS, Batch, DeletedStream, Stream
@@ -51,7 +51,7 @@ def delete_sessions(
         streams = [one for name in names for one in store.recorder.select_streams(*name)]
         known = {(one.namespace, one.session) for one in streams if one.lineage is None}
         if missing := [name for name in names if name not in known]:
-            raise NotFoundError(f"session {missing[0][1]!r} was never opened")
+            raise make_missing_error(missing[0][1])
         ids = [one.originator_id for one in streams] + [one.originator_id for one in deleted]
         with store.lock_streams(*ids):
             ended: list[Aggregate[Any]] = []

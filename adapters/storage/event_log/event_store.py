@@ -13,14 +13,20 @@ from eventsourcing.utils import Environment, EnvType, get_topic
 
 from ....domain.compaction import Compaction, CompactionState
 from ....domain.compaction_events import CompactionOpened, LineageBase
-from ....domain.errors import NotFoundError, StorageError
+from ....domain.errors import StorageError
 from ....domain.event import Aggregate, Event, load_state
 from ....domain.session import Session, SessionState, derive_session_id
 from ....domain.session_events import RECORD_TOPICS, RecordEvent, SessionOpened
 from ....projections.view_content import TokenCounts
 from ..sqlite.sqlite_recorder import open_sqlite  # with the store, not when it is first opened
 from .addresses import hide_passwords, is_postgres
-from .chain import MAX_CACHED_STREAMS, BatchState, LogCache, StreamReader
+from .chain import (
+    MAX_CACHED_STREAMS,
+    BatchState,
+    LogCache,
+    StreamReader,
+    make_missing_error,
+)
 from .event_mapper import OPENING_TOPICS, EventMapper, ZstdCompressor, matches_keyed_hash
 from .log_tables import AppendKey, ImportRow, RecordRow, Segment, StoredRow, Stream
 from .recorder import Recorder
@@ -178,7 +184,7 @@ class EventStore(StreamReader, Application[UUID]):
     def find_subject(self, namespace: str, key: str) -> str:
         head = self.recorder.select_head(self.find_session_id(namespace, key))
         if head is None:
-            raise NotFoundError(f"session {key!r} was never opened")
+            raise make_missing_error(key)
         return head[2]
 
     def _remember(self, aggregate: Aggregate[Any]) -> None:

@@ -115,7 +115,7 @@ def test_a_deleted_session_is_as_if_never_written(store: SessionStore) -> None:
     with pytest.raises(NotFoundError, match="no session 'x'"):
         store.session("x", create=False)
     for use in (session.view, lambda: session.append(Block.user("more")), lambda: session.info):
-        with pytest.raises(NotFoundError):
+        with pytest.raises(NotFoundError, match="session 'x' was deleted"):
             use()
     again = store.session("x")
     assert again.append(Block.user("again"), key="planted-key") == (3, 3, False)
