@@ -12,6 +12,7 @@ from ..storage.event_log.addresses import is_postgres
 from ..storage.event_log.chain import SessionName
 from ..storage.event_log.deletion import delete_sessions, find_forks, find_subject
 from ..storage.event_log.erasure import (
+    TOMBSTONES,
     ErasedContent,
     erase_contents,
     mark_erased,
@@ -245,7 +246,11 @@ def _find_copies(context: StoreContext, ids: set[UUID]) -> Iterator[Path]:
 
 def _holds_content(file: Path, ids: set[UUID]) -> bool:
     """Return whether a database holds what one of these streams said; False for other files."""
-    query = "SELECT 1 FROM stored_events WHERE originator_id = ? AND carried <> '{}' LIMIT 1"
+    # What an erasure leaves carries nothing, but for the last events, which say that it is gone.
+    query = (
+        "SELECT 1 FROM stored_events WHERE originator_id = ? AND carried <> '{}' AND topic NOT IN"  # noqa: S608 - question marks
+        f" (SELECT id FROM topics WHERE topic IN ({', '.join('?' * len(TOMBSTONES))})) LIMIT 1"
+    )
     with (
         suppress(OSError, sqlite3.Error),
         closing(sqlite3.connect(f"{file.as_uri()}?mode=ro", uri=True)) as found,
@@ -253,5 +258,5 @@ def _holds_content(file: Path, ids: set[UUID]) -> bool:
         (application,) = found.execute("PRAGMA application_id").fetchone()
         if application != LOG_APPLICATION_ID:
             return False
-        return any(found.execute(query, (id.bytes,)).fetchone() for id in ids)
+        return any(found.execute(query, (id.bytes, *TOMBSTONES)).fetchone() for id in ids)
     return False

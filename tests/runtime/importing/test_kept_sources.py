@@ -214,3 +214,21 @@ def test_an_erased_session_takes_the_file_along_that_it_shared(
     assert kept_segments(store, path) == []
     assert store.session(first, create=False).view().entries
     assert verify(store).violations == []
+
+
+def test_an_erasure_takes_a_shared_file_along_though_it_is_damaged(
+    tmp_path: Path,
+) -> None:
+    (path,) = (path for path in samples() if path.parent.name == "openai-messages-tau")
+    database = tmp_path / "s.db"
+    with cutbank.open(database) as store:
+        (report,) = import_path(store, path)
+    with sqlite3.connect(database) as raw:
+        raw.execute("UPDATE source_segments SET content = zeroblob(20)")
+    raw.close()
+
+    with cutbank.open(database) as store:
+        erased = store.erase(report.sessions[-1])
+
+        assert erased.content.segments
+        assert kept_segments(store, path) == []
