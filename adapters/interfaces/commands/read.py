@@ -199,7 +199,9 @@ def search(
     document = {"query": words, **about, "found": [_hit_to_json(one) for one in found]}
     what, thing = ("imported file", "line") if sources else ("block", "block")
     if not found:
-        return Answer(document, f"No {what} contains {words!r}.", is_good=False)
+        # Search finds whole words.
+        hint = f" {words + '*'!r} finds longer words." if words.isalnum() and not sources else ""
+        return Answer(document, f"No {what} contains {words!r}.{hint}", is_good=False)
     last = format_count(len(found), thing)
     if one := next((one for one in found if one.session), None):
         place = f"--line {one.line}" if isinstance(one, SourceHit) else one.position or "HANDLE"

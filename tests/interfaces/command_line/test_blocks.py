@@ -167,7 +167,7 @@ def test_search_shows_where_words_are(run: Run, talk: Path) -> None:
     answer = run("search", "sandstone")
     run("retract", "talk", "7")
     (found, taken_back) = run("search", "sandstone", "--json").json["found"]
-    nothing = run("search", "basalt")
+    nothing, part = run("search", "not basalt"), run("search", "sandst")
 
     assert "talk #6 tool_result, turn 1" in answer.out
     assert "print('«sandstone»')" in answer.out
@@ -176,7 +176,8 @@ def test_search_shows_where_words_are(run: Run, talk: Path) -> None:
     assert (found["handle"], found["position"], taken_back["handle"]) == ("#6", 6, "#7")
     start, end = found["marks"][0]
     assert found["snippet"][start:end] == "sandstone"
-    assert (nothing.code, nothing.out) == (1, "No block contains 'basalt'.\n")
+    assert (nothing.code, nothing.out) == (1, "No block contains 'not basalt'.\n")
+    assert part.out == "No block contains 'sandst'. 'sandst*' finds longer words.\n"
 
 
 def test_an_index_of_another_version_is_rebuilt_and_a_person_is_told(run: Run, talk: Path) -> None:
