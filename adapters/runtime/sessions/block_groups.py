@@ -36,6 +36,8 @@ class SessionBlocks:
         self._store, self._chain = reader.store, reader.chain
         self._head = self._store.read_head(self._chain)[0] if head is None else head
         self.retracted = reader.read_retracted(self._head)
+        self._known: dict[int, RecordedEvent | None] = {}
+        """What was read, since a turn is read through for each of its messages."""
 
     def check(self, wanted: Ranges) -> None:
         """Raise InvalidPositionError if a wanted position has no block or was retracted."""
@@ -168,8 +170,11 @@ class SessionBlocks:
         size = _FIRST_PAGE_EVENTS
         while 1 <= begin <= self._head:
             end = min(max(begin + step * (size - 1), 1), self._head)
-            page = self._store.read(self._chain, Ranges.span(min(begin, end), max(begin, end)))
-            yield from page[::step]
+            positions = range(begin, end + step, step)
+            if missing := Ranges.of(at for at in positions if at not in self._known):
+                self._known |= dict.fromkeys(missing)  # some may have no event to read
+                self._known |= {one.position: one for one in self._store.read(self._chain, missing)}
+            yield from filter(None, map(self._known.__getitem__, positions))
             begin, size = end + step, min(PAGE_EVENTS, 2 * size)
 
 

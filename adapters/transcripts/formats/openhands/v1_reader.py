@@ -82,6 +82,7 @@ class _ConversationReader(EventReader):
     def __init__(self, source: TranscriptSource, within: str) -> None:
         super().__init__()
         self.source = source
+        self.root = source.path.resolve()
         self.within = within
         self.end = 0
         """Bytes of the folder read so far."""
@@ -123,7 +124,7 @@ class _ConversationReader(EventReader):
         name = f"{self.within}{name}"
         file = self.source.path / name
         try:
-            if not file.resolve().is_relative_to(self.source.path.resolve()):
+            if not file.resolve().is_relative_to(self.root):
                 problem = f"{name}: a link out of the folder"
             elif not file.is_file():
                 problem = f"{name}: no file"
