@@ -1,7 +1,6 @@
 """Guards one lineage of a session: which boundary is served, and that no two plans both apply."""
 
 from collections.abc import Mapping
-from functools import lru_cache
 from typing import Any, NamedTuple, Self
 from uuid import NAMESPACE_URL, UUID, uuid5
 
@@ -27,7 +26,6 @@ def check_lineage_syntax(lineage: str) -> None:
         )
 
 
-@lru_cache(maxsize=4_096)
 def derive_lineage_id(namespace: str, key: str, lineage: str, generation: int = 0) -> UUID:
     """Return the id of a lineage's stream, derived from its name and generation alone."""
     kind = f"lineage.{generation}" if generation else "lineage"

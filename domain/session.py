@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from functools import lru_cache
 from types import MappingProxyType
 from typing import Any, NamedTuple, Self
 from uuid import NAMESPACE_URL, UUID, uuid5
@@ -24,7 +23,6 @@ from .ranges import Ranges
 from .token_estimate import estimate_block, estimate_text
 
 
-@lru_cache(maxsize=4_096)
 def derive_session_id(namespace: str, key: str, generation: int = 0) -> UUID:
     """Return the id of a session's stream, derived from its name and generation alone."""
     kind = f"session.{generation}" if generation else "session"

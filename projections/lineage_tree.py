@@ -125,10 +125,6 @@ class LineageTree:
         """Return the boundary's number among the lineage's compactions, from 1 on."""
         return self.nodes.index(self.find_node(number)) + 1
 
-    def list_children(self, number: int) -> list[BoundaryNode]:
-        """Return the boundaries directly above one; 0 is the whole log."""
-        return [node for node in self.nodes if (node.previous or 0) == number]
-
     def list_summarized_blocks(self) -> list[SummarizedBlocks]:
         """Return which boundary removed each block, and that the served summary covers it now.
 

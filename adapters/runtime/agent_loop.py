@@ -29,7 +29,7 @@ from .compaction.outcome import CompactionOutcome, make_overflow_error
 from .compaction.snapshot import PreparedView, SessionSnapshot, read_prepared_view
 from .compaction.summary_chain import UnwrittenError
 from .sessions.session_log import CallReport, SessionLog
-from .telemetry.activation import measure_wait
+from .telemetry import measure_wait
 
 
 class AgentLoop:

@@ -235,22 +235,6 @@ def test_cancelling_an_awaited_call_stops_its_summary(
     assert session.view().boundary is None
 
 
-def test_cancelling_a_task_of_asyncio_stops_its_summary(session: StoredSession) -> None:
-    never, loop = never_done(session)
-
-    async def run() -> None:
-        preparing = asyncio.create_task(AsyncAgentLoop(loop).prepare())
-        assert await asyncio.to_thread(never.writes.wait, 30)
-        preparing.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await preparing
-        assert never.stopped.is_set()
-
-    asyncio.run(run())
-
-    assert session.view().boundary is None
-
-
 def test_an_awaited_loop_does_what_the_other_does(session: StoredSession) -> None:
     async def run() -> HistoryView:
         loop = AsyncAgentLoop(full(session).loop(limit=LIMIT))

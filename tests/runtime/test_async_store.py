@@ -17,7 +17,6 @@ from cutbank import (
     AsyncSession,
     AsyncStore,
     Block,
-    ConflictError,
     SessionStore,
     StorageError,
     StoredSession,
@@ -111,15 +110,6 @@ def test_sessions_are_written_and_read_from_an_event_loop(
         assert [one.name async for one in session.records.newest()] == ["state"]
         assert (await session.info()).state.blocks == 250
         assert (await run_async(verify, store)).is_ok
-
-    in_loop(backend, work)
-
-
-@each_loop
-def test_an_error_is_raised_as_it_is(session: StoredSession, backend: str) -> None:
-    async def work() -> None:
-        with pytest.raises(ConflictError):
-            await AsyncSession(session).append(Block.user("a"), expect=99)
 
     in_loop(backend, work)
 

@@ -11,7 +11,6 @@ from opened_stores import store_of
 from provider_rules import check_anthropic, check_openai_chat, check_openai_responses
 from transcripts import import_file, import_path
 
-import cutbank
 from cutbank import (
     HistoryView,
     Ranges,
@@ -99,24 +98,6 @@ def test_a_call_is_recorded_once(talk: Talk, imported: Callable[[Talk], StoredSe
     assert call.usage is not None
     assert (call.usage.context, call.usage.output) == (123, 9)
     assert texts(session.view(at=call.position))[-1] == "b.txt"
-
-
-def test_a_rewind_takes_back_the_tail(
-    store: SessionStore, imported: Callable[[Talk], StoredSession]
-) -> None:
-    talk = Talk()
-    talk.user("one")
-    answer = talk.says("m1", text("two"))
-    talk.user("wrong turn")
-    talk.says("m2", text("off we go"))
-    talk.user("right turn", parentUuid=answer)
-    talk.says("m3", text("much better"))
-
-    session = imported(talk)
-
-    assert texts(session.view()) == ["one", "two", "right turn", "much better"]
-    assert [found.block.text for found in session.recall(search="off we go")] == ["off we go"]
-    assert verify(store).is_ok
 
 
 def test_its_own_compactions_are_the_lineage_recorded(
@@ -207,17 +188,6 @@ def test_results_pair_wherever_they_stand(store: SessionStore, file: Path, tmp_p
     assert again == [entry["uuid"] for entry in side_by_side().entries]
 
 
-def test_a_file_may_grow_line_by_line(store: SessionStore, file: Path, tmp_path: Path) -> None:
-    lines = side_by_side().raw().splitlines(keepends=True)
-
-    for end in range(1, len(lines) + 1):
-        file.write_bytes(b"".join(lines[:end]))
-        import_file(store, file)
-    with cutbank.open(tmp_path / "once.db") as once:
-        import_file(once, file)
-        assert texts(store.session(SESSION).view()) == texts(once.session(SESSION).view())
-
-
 def test_an_unreadable_line_is_reported_and_found_in_the_source(
     store: SessionStore, talk: Talk, file: Path
 ) -> None:
@@ -237,21 +207,6 @@ def test_an_unreadable_line_is_reported_and_found_in_the_source(
     assert (report.entries, report.imported) == (11, 8)
     assert store.search("zebra") == []
     assert import_file(store, file).added == 0
-
-
-def test_a_line_that_was_cut_off_is_read_once_it_is_whole(
-    store: SessionStore, talk: Talk, file: Path
-) -> None:
-    talk.user("the last words of it")
-    raw = talk.raw()
-
-    for cut in (6, 3, 0):
-        file.write_bytes(raw[: len(raw) - cut])
-        import_file(store, file)
-
-    kept = store.session(SESSION).recall(search="last words")
-    assert [one.block.kind.value for one in kept] == ["user"]
-    assert len(search_sources(store, "last words")) == 1
 
 
 def test_what_cannot_stand_in_a_view_is_kept_whatever_is_in_it(session: StoredSession) -> None:

@@ -11,7 +11,7 @@ from agent_talk import full
 from opened_stores import store_of
 
 import cutbank
-from cutbank import Block, CompactionOptions, CompactionVetoedError, InvalidSettingError
+from cutbank import Block, CompactionOptions, InvalidSettingError
 from cutbank.adapters.settings import load_settings
 from cutbank.adapters.settings.settings import Settings
 
@@ -66,17 +66,6 @@ def test_a_call_may_set_the_policy_that_the_file_names(settled: Settled) -> None
     assert outcome.explanation.due.threshold == 9_000 - 1_000 - 500 + 1
     with pytest.raises(InvalidSettingError, match="retention-window has no setting 'keep_to"):
         session.compact(options=CompactionOptions(settings={"keep_tokens": 500}))
-
-
-def test_a_program_that_the_settings_name_may_veto(settled: Settled) -> None:
-    session = settled(
-        "[[hooks.commands]]\non = ['pre_compact']\n"
-        "command = ['/bin/sh', '-c', 'echo not today >&2; exit 2']\n"
-    )
-
-    with pytest.raises(CompactionVetoedError, match="not today"):
-        session.compact(limit=8_000)
-    assert session.view().boundary is None
 
 
 def test_tokens_are_counted_as_the_settings_say(settled: Settled) -> None:

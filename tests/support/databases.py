@@ -18,8 +18,6 @@ from cutbank.adapters.storage.event_log.event_store import EventStore, make_envi
 from cutbank.adapters.storage.postgres.postgres_recorder import PostgresRecorder
 from cutbank.adapters.storage.sqlite.sqlite_recorder import SQLiteRecorder
 
-on_sqlite = pytest.mark.parametrize("engine", ["sqlite"])
-"""Marks a test that runs on SQLite alone, as every test does that has no mark."""
 each_database = pytest.mark.parametrize("engine", ["sqlite", "postgres"])
 """Marks a test of the storage contract, which SQLite and PostgreSQL both keep."""
 
@@ -73,8 +71,3 @@ def asked(store: SessionStore | EventStore, query: str) -> list[tuple[Any, ...]]
             return recorder.datastore.read(query)
         case recorder:
             raise AssertionError(recorder)
-
-
-def subscriptions_of(store: EventStore) -> list[Any]:
-    assert isinstance(store.recorder, SQLiteRecorder | PostgresRecorder)
-    return list(store.recorder.subscriptions)

@@ -40,12 +40,14 @@ from cutbank import (
 )
 from cutbank.adapters.analysis.verifier import verify
 from cutbank.adapters.runtime.compaction.outcome import CompactionOutcome
+from cutbank.adapters.storage.view_reader import ViewReader
 from cutbank.domain.compaction_events import Trim
 from cutbank.domain.item import group_blocks
 from cutbank.domain.policies.reserve_headroom import ReserveHeadroom
 from cutbank.domain.ranges import Ranges
 from cutbank.domain.summaries.summarizer import Draft, Material
 from cutbank.domain.window import Plan, Window
+from cutbank.projections.history_view import HistoryFold
 from cutbank.projections.rendering.catalog import render_view
 
 LIMIT = 3_000
@@ -589,6 +591,39 @@ class TheInvariants(RuleBasedStateMachine):
             assert boundary.originator_version == outcome.boundary
             self._after_boundary(model)
 
+    @rule(key=sessions, words=WORDS, size=SIZES, turns=st.integers(1, 4), speaks=st.booleans())
+    def what_was_prepared_is_served_at_the_threshold(
+        self, key: str, words: str, size: int, turns: int, *, speaks: bool
+    ) -> None:
+        """Or it is dropped; nothing of the tail is lost, whoever speaks between look and swap."""
+        model = self.models[key]
+        self.turns_pass(key, words, 100, 3)
+        self._compact(key, activate=False)
+        self.turns_pass(key, words, size, turns)
+        before, prepared = model.session.view(), model.session.log.find_prepared()
+        loop = model.session.loop(policy=POLICY, limit=max(LIMIT, before.tokens))
+        activate = loop._compactor.activate
+
+        def speak_and_activate(*boundary: Any, **details: Any) -> int:
+            if speaks:
+                self._append(key, Block.user(words))
+            return activate(*boundary, **details)
+
+        loop._compactor.activate = speak_and_activate  # type: ignore[method-assign]
+        view = loop.prepare()
+        model.newest = None
+        assert view == model.session.view()
+        if view.boundary == before.boundary:
+            assert view.entries == before.entries
+            return
+        assert view.boundary is not None
+        assert model.session.log.find_prepared() is None
+        if view.boundary.originator_version == prepared:
+            tail = [one for one in before.entries if one.position > view.boundary.after]
+            shown = [one for one in view.entries if one.position > view.boundary.after]
+            assert shown[: len(tail)] == tail
+            self._after_boundary(model)
+
     @rule(key=sessions)
     def it_is_reverted(self, key: str) -> None:
         model = self.models[key]
@@ -614,6 +649,7 @@ class TheInvariants(RuleBasedStateMachine):
             if view != model.newest:
                 self.invariant_2_every_block_has_one_fate(model, view)
                 self.invariant_3_tool_pairs_are_whole(model, view)
+                self.invariant_4_the_fold_in_memory_is_the_fold_of_the_log(model)
                 body = render_view(view, "neutral")
                 at = view.coordinate
                 coordinate = (at.position, at.lineage, at.lineage_version)
@@ -649,6 +685,14 @@ class TheInvariants(RuleBasedStateMachine):
         assert check_anthropic(render_view(view, "anthropic")) == []
         assert check_openai_chat(render_view(view, "openai-chat")) == []
         assert check_openai_responses(render_view(view, "openai-responses")) == []
+
+    def invariant_4_the_fold_in_memory_is_the_fold_of_the_log(self, model: Model) -> None:
+        session = model.session
+        if session.info.state.cleared:
+            return  # of what was cleared nothing is read again
+        anew = ViewReader(self.store.events, session.namespace, session.key, "main")
+        mine = session.log.reader("main").read_history()
+        assert _told(*mine) == _told(*anew.read_history())
 
     def invariant_4_a_coordinate_stays_one_view(
         self, model: Model, coordinates: list[tuple[int, str, int]]
@@ -828,6 +872,18 @@ def _places(view: HistoryView) -> tuple[set[int], set[int], set[int]]:
         set(view.summary.covers if view.summary else ()),
         set(view.boundary.hidden if view.boundary else ()),
     )
+
+
+def _told(history: HistoryFold, coordinate: object) -> dict[str, object]:
+    """All that a fold says, and what is estimated from it."""
+    hidden = {"usage_tracker", "_sees", "entries"}
+    entries, tracker = tuple(history.entries.values()), history.usage_tracker
+    return {name: value for name, value in vars(history).items() if name not in hidden} | {
+        "at": coordinate,
+        "entries": entries,
+        "use": history.measure_usage(),
+        "sizes": tracker.list_sizes(tracker.find_calibration(), entries),
+    }
 
 
 def _named_in(body: Any) -> Ranges:

@@ -219,12 +219,6 @@ def joins(address: str, number: int) -> None:
         say("ack", number, done.last)
 
 
-def looks(address: str, times: int) -> None:
-    for _ in range(times):
-        with cutbank.open(address) as store:
-            say("saw", len(store.session("session", create=False).recall(search="")))
-
-
 def writes(address: str, number: int, times: int) -> None:
     with cutbank.open(address) as store:
         session = store.session(f"session {number}")

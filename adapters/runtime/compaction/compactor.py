@@ -28,7 +28,7 @@ from ....projections.planned_compaction import (
 )
 from ....projections.rendering.catalog import render_view
 from ...storage.view_reader import ViewReader
-from ..telemetry.activation import make_compaction_watch
+from ..telemetry import make_compaction_watch
 from .background import Cancellation
 from .event_sink import CompactionEventSink, make_boundary_message
 from .lineage_writer import LineageWriter

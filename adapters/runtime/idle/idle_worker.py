@@ -19,7 +19,7 @@ from ...storage.event_log.storage_errors import translate_storage_errors
 from ..maintenance import Backups, Retention
 from ..sessions.session_store import SessionStore
 from ..sessions.store_context import ServerClock
-from ..telemetry.activation import record_notice
+from ..telemetry import record_notice
 from .attempt import IdleAttempt
 from .due_sessions import DueSession, DueSessionIndex
 from .notices import NoticeKind, NoticeListener, WorkerNotice

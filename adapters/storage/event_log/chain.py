@@ -3,7 +3,7 @@
 What was read once is cached, but for what a batch may undo.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from threading import Lock, local
 from typing import Any, cast
@@ -15,13 +15,12 @@ from ....domain.compaction import (
     MAIN_LINEAGE,
     RECORDED_LINEAGE,
     CompactionState,
-    derive_lineage_id,
 )
 from ....domain.compaction_events import CompactionOpened
 from ....domain.errors import NotFoundError
 from ....domain.event import MAX_COUNT, Aggregate, load_state
 from ....domain.ranges import Ranges, Run
-from ....domain.session import SessionState, derive_session_id
+from ....domain.session import SessionState
 from ....domain.session_events import RECORD_TOPICS, SessionOpened
 from ....projections.view_content import RecordedEvent
 from .event_mapper import EventMapper
@@ -121,6 +120,9 @@ class StreamReader:
     """Held while open streams are added to the caches or dropped."""
     _shared: LogCache
     _batch: BatchState
+    # Each store remembers the ids that it derived; an append needs some of them.
+    _derive_session_id: Callable[[str, str, int], UUID]
+    _derive_lineage_id: Callable[[str, str, str, int], UUID]
 
     @property
     def is_batching(self) -> bool:
@@ -140,12 +142,12 @@ class StreamReader:
 
     def find_session_id(self, namespace: str, key: str) -> UUID:
         """Return the id of the session of that name, or of the next one if there is none."""
-        return derive_session_id(namespace, key, self.find_generation(namespace, key))
+        return self._derive_session_id(namespace, key, self.find_generation(namespace, key))
 
     def find_lineage_id(self, namespace: str, key: str, lineage: str) -> UUID:
         """Return the id of a lineage of the session of that name."""
         generation = self.find_generation(namespace, key)
-        return derive_lineage_id(namespace, key, lineage, generation)
+        return self._derive_lineage_id(namespace, key, lineage, generation)
 
     def find_session_chain(self, namespace: str, key: str, generation: int | None = None) -> Chain:
         """Return where a session's positions are; a fork's begin in its parent.
@@ -154,7 +156,7 @@ class StreamReader:
         """
         if generation is None:
             generation = self.find_generation(namespace, key)
-        id = derive_session_id(namespace, key, generation)
+        id = self._derive_session_id(namespace, key, generation)
         if (chain := self._cache.chains.get(id)) is None:
             chain = Chain.start(id)
             if fork := self.read_opening(namespace, key, generation).fork:
@@ -168,7 +170,7 @@ class StreamReader:
     ) -> SessionOpened:
         if generation is None:
             generation = self.find_generation(namespace, key)
-        opened = self._find_opening(derive_session_id(namespace, key, generation))
+        opened = self._find_opening(self._derive_session_id(namespace, key, generation))
         if opened is None:
             raise make_missing_error(key)
         return cast(SessionOpened, opened)
@@ -183,7 +185,7 @@ class StreamReader:
         """
         if generation is None:
             generation = self.find_generation(namespace, key)
-        id = derive_lineage_id(namespace, key, lineage, generation)
+        id = self._derive_lineage_id(namespace, key, lineage, generation)
         if chain := self._cache.chains.get(id):
             return chain
         if first := self._find_opening(id):
@@ -204,7 +206,9 @@ class StreamReader:
             return parent.cut_after(fork.lineage_version)
         if lineage == MAIN_LINEAGE and (
             (fork is not None and fork.lineage == RECORDED_LINEAGE)
-            or self._find_opening(derive_lineage_id(namespace, key, RECORDED_LINEAGE, generation))
+            or self._find_opening(
+                self._derive_lineage_id(namespace, key, RECORDED_LINEAGE, generation)
+            )
         ):
             return self.find_lineage_chain(namespace, key, RECORDED_LINEAGE, generation)
         return Chain(())

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from datetime import UTC, datetime
+from functools import lru_cache
 from importlib.util import find_spec
 from threading import Lock, RLock
 from typing import Any, ClassVar, TypeVar, cast
@@ -11,7 +12,7 @@ from uuid import UUID
 from eventsourcing.application import Application
 from eventsourcing.utils import Environment, EnvType, get_topic
 
-from ....domain.compaction import Compaction, CompactionState
+from ....domain.compaction import Compaction, CompactionState, derive_lineage_id
 from ....domain.compaction_events import CompactionOpened, LineageBase
 from ....domain.errors import StorageError
 from ....domain.event import Aggregate, Event, load_state
@@ -63,6 +64,8 @@ class EventStore(StreamReader, Application[UUID]):
         self._changing = Lock()
         self._shared = LogCache()
         self._batch = BatchState()
+        self._derive_session_id = lru_cache(MAX_CACHED_STREAMS)(derive_session_id)
+        self._derive_lineage_id = lru_cache(MAX_CACHED_STREAMS)(derive_lineage_id)
         self.token_counts = TokenCounts()
         """Counts blocks more accurately than the stored estimates."""
 

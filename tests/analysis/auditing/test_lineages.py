@@ -53,7 +53,7 @@ def test_a_reverted_boundary_is_told_and_stands_for_nothing(session: StoredSessi
     tree = cutbank.lineage_tree(session)
 
     assert [node.status for node in tree.nodes] == ["built upon", "reverted", "served"]
-    assert [node.number for node in tree.list_children(first)] == [second, third]
+    assert [node.number for node in tree.nodes if node.previous == first] == [second, third]
 
 
 def test_a_boundary_that_waits_is_prepared_and_one_that_was_drawn_over_is_overtaken(

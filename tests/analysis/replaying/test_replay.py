@@ -8,14 +8,13 @@ from typing import Any, ClassVar
 import pytest
 
 import cutbank
-from cutbank import Block, HistoryView, Pi, SessionStore, StoredSession, ToolCall, ToolResult
-from cutbank.adapters.analysis.replaying.deciders import make_decider, make_summary_writer
+from cutbank import Block, Pi, SessionStore, StoredSession, ToolCall, ToolResult
+from cutbank.adapters.analysis.replaying.deciders import make_summary_writer
 from cutbank.adapters.analysis.replaying.recordings import read_recording
 from cutbank.adapters.analysis.verifier import verify
 from cutbank.adapters.runtime.compaction.summary_chain import SummaryChain
 from cutbank.domain.compaction_terms import CompactionTerms
 from cutbank.domain.errors import (
-    ConflictError,
     InvalidSettingError,
     PolicyFailedError,
     SummarizerFailedError,
@@ -48,14 +47,6 @@ def work(
             ),
         )
         session.append(ToolResult(tool_call_id=f"c{turn}", content=f"result {turn} " + "r" * 400))
-
-
-def views_by_pi(session: StoredSession) -> dict[int, HistoryView]:
-    """What each call would be sent, by the newest position that it sees."""
-    recording = read_recording(session)
-    decider = make_decider("pi", recording, [], session.log.settings, settings=SMALL, limit=LIMIT)
-    replayed = replay_recording(recording, decider, limit=LIMIT)
-    return {one.call.last_seen_position: fold.make_view() for one, fold in replayed}
 
 
 # What it says
@@ -168,28 +159,6 @@ def test_what_cannot_be_is_refused(session: StoredSession, how: dict[str, Any], 
 
 
 # What it stores
-
-
-def test_a_stored_lineage_shows_what_the_replay_showed(
-    store: SessionStore, session: StoredSession
-) -> None:
-    work(session, 25)
-
-    done = cutbank.replay(session, **PI, lineage="what-if")
-
-    assert done.lineage == "what-if"
-    for sent, (at, view) in zip(done.calls, views_by_pi(session).items(), strict=True):
-        stored = session.view(lineage="what-if", at=at)
-        assert stored.entries == view.entries
-        assert stored.tokens == view.tokens == sent.tokens
-        assert (stored.summary and stored.summary.text) == (view.summary and view.summary.text)
-    assert verify(store).violations == []
-    assert session.view().boundary is None
-    assert session.log.lineages == ["what-if"]
-    before = session.view(lineage="what-if")
-    with pytest.raises(ConflictError, match="has a lineage 'what-if' already"):
-        cutbank.replay(session, "pi", lineage="what-if")
-    assert session.view(lineage="what-if") == before
 
 
 def test_a_fork_is_replayed_from_its_parents_first_event(

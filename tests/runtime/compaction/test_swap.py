@@ -150,20 +150,6 @@ def test_a_swap_is_the_one_compaction_of_its_request(session: StoredSession) -> 
     assert lower.prepare().boundary != view.boundary
 
 
-def test_a_swap_is_the_one_compaction_that_a_turn_was_granted(session: StoredSession) -> None:
-    prepare(session)
-    fill(session)
-    loop = loop_of(session, once_a_turn=True)
-    boundary = loop.prepare().boundary
-    for number in range(60):
-        session.append(ToolCall(tool_call_id=f"c{number}", name="read", arguments={}))
-        session.append(ToolResult(tool_call_id=f"c{number}", content="r" * 400))
-        assert loop.prepare().boundary == boundary
-
-    session.append(Block.assistant("done"), Block.user("next"))
-    assert loop.prepare().boundary != boundary
-
-
 # It fits no more
 
 

@@ -223,9 +223,16 @@ def test_it_starts_no_processes_that_do_not_pay(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("jobs", [1, 2])
-@pytest.mark.parametrize("by", [signal.SIGKILL, signal.SIGINT])
-@pytest.mark.parametrize(("lines", "lag"), [(0, 0), (1, 20_000), (4, 2_000_000)])
+@pytest.mark.parametrize(
+    ("jobs", "by", "lines", "lag"),
+    [
+        (1, signal.SIGINT, 0, 0),
+        (2, signal.SIGKILL, 0, 0),
+        (1, signal.SIGKILL, 1, 20_000),
+        (2, signal.SIGINT, 1, 20_000),
+        (2, signal.SIGKILL, 4, 2_000_000),
+    ],
+)
 def test_an_import_that_is_killed_at_any_moment_goes_on_where_it_was(
     database: str, folder: Path, tmp_path: Path, *, jobs: int, lines: int, lag: int, by: int
 ) -> None:

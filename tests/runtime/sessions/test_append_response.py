@@ -148,13 +148,6 @@ def test_the_view_that_was_sent_is_proved_by_the_recorded_call(session: StoredSe
     assert (reported(session).model, reported(session).latency_s) == ("claude-sonnet-4-6", 1.5)
 
 
-def test_a_key_that_is_repeated_stores_a_response_once(session: StoredSession) -> None:
-    first, again = (session.append_response(ANTHROPIC, key="answer") for _ in range(2))
-
-    assert again == first._replace(is_repeated=True)
-    assert len(cutbank.audit(session).calls) == 1
-
-
 def test_an_item_of_an_unknown_type_is_kept_as_it_came(session: StoredSession) -> None:
     item = {"type": "hologram", "data": [1, 2.5, None]}
 

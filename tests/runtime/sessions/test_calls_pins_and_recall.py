@@ -7,8 +7,8 @@ import pytest
 from opened_stores import store_of
 from short_sessions import call, compacted, number_of_rows, positions, result, said, words
 
-from cutbank import Block, Ranges, SessionStore, StoredSession, ToolResult, end_turn, verify
-from cutbank.domain.errors import InvalidPositionError, OrphanToolResultError, SessionClosedError
+from cutbank import Block, Ranges, SessionStore, StoredSession, end_turn, verify
+from cutbank.domain.errors import InvalidPositionError, SessionClosedError
 
 # Calls, requests and the end
 
@@ -40,27 +40,6 @@ def test_a_closed_session_is_viewed_and_forked_and_not_changed(
     fork.append(result("c1"), Block.user("more"))
     assert words(fork.view())[-1] == "more"
     assert verify(store).is_ok
-
-
-def test_a_result_answers_its_call_wherever_it_stands(session: StoredSession) -> None:
-    session.append(call("c1"), call("c2"), Block.assistant("meanwhile"))
-
-    session.append(result("c2"), result("c1"))
-
-    assert session.log.state.open_calls == {}
-    assert [entry.call for entry in session.view().entries] == [None, None, None, 3, 2]
-
-
-def test_an_abandoned_call_is_closed_and_its_answer_can_be_recalled(session: StoredSession) -> None:
-    session.append(call("c1"), call("c2"))
-
-    session.cancel_tool_call("c1", "too slow")
-
-    with pytest.raises(OrphanToolResultError, match=r"no open tool call 'c1'.*\(open: 'c2'\)"):
-        session.append(result("c1"))
-    assert session.view().entries[-1].text == "[abandoned: too slow]"
-    (found,) = session.recall(session.position)
-    assert found.block == ToolResult(tool_call_id="c1", content="too slow", is_error=True)
 
 
 def test_the_same_request_is_not_stored_twice(session: StoredSession) -> None:

@@ -1,7 +1,6 @@
 """A framework's own items are stored once, and come back from the log and from views."""
 
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -89,23 +88,6 @@ def test_a_long_text_is_stored_once(session: StoredSession) -> None:
     assert asked(store_of(session), "SELECT count(*) FROM bodies")[0][0] == 1
 
 
-def test_a_key_finds_the_whole_item_and_is_not_used_twice(both: StoredSession) -> None:
-    before = both.position
-    again = both.append(calls(), results(), keys=["calls", "results"])
-
-    first = both.find("calls")
-    assert first is not None
-    assert again.is_repeated
-    assert both.position == before
-    assert [
-        one.block.kind for one in both.blocks(after=first.first - 1, before=first.last + 1)
-    ] == [
-        "assistant",
-        "tool_call",
-        "tool_call",
-    ]
-
-
 @each_database
 def test_an_item_is_taken_back_whole(both: StoredSession) -> None:
     popped = both.pop()
@@ -122,15 +104,6 @@ def test_an_item_is_taken_back_whole(both: StoredSession) -> None:
     assert verify(store_of(both)).violations == []
 
 
-def test_one_result_of_an_item_takes_the_prompt_behind_it_along(both: StoredSession) -> None:
-    first = both.find("results").first  # type: ignore[union-attr]
-
-    both.retract(first)
-
-    assert set(both.info.state.open_calls) == {"a", "b"}
-    assert items_of(both) == [CALLS]
-
-
 def test_a_fork_in_the_middle_of_an_item_shares_its_blocks_alone(both: StoredSession) -> None:
     last = both.find("results").last  # type: ignore[union-attr]
     whole, part = both.fork("whole", at=last), both.fork("part", at=last - 1)
@@ -141,13 +114,6 @@ def test_a_fork_in_the_middle_of_an_item_shares_its_blocks_alone(both: StoredSes
     both.clear()
     assert items_of(both) == []
     assert items_of(whole) == [CALLS, RESULTS]
-
-
-def test_items_go_with_a_backup(both: StoredSession, tmp_path: Path) -> None:
-    store_of(both).backup(tmp_path / "backup.db")
-
-    with cutbank.open(tmp_path / "backup.db") as copy:
-        assert items_of(copy.session(both.key)) == [CALLS, RESULTS]
 
 
 def render_messages(view: cutbank.ViewContent) -> JsonObject:

@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 from opened_stores import store_of
-from short_sessions import CutAt, compacted, number_of_rows, said, words
+from short_sessions import compacted, said, words
 
-from cutbank import CompactionOptions, SessionStore, StoredSession, verify
-from cutbank.domain.errors import NotFoundError, StalePlanError
+from cutbank import SessionStore, StoredSession, verify
+from cutbank.domain.errors import NotFoundError
 
 
 def test_reverting_serves_what_was_before(session: StoredSession, five: list[int]) -> None:
@@ -28,30 +28,6 @@ def test_reverting_serves_what_was_before(session: StoredSession, five: list[int
     assert session.revert() == third.boundary
     assert session.view().entries == whole
     assert verify(store_of(session)).is_ok
-
-
-def test_a_prepared_boundary_is_activated_once(session: StoredSession, five: list[int]) -> None:
-    session.compact(CutAt(five[3]), options=CompactionOptions(activate=False))
-    session.append(said("meanwhile"))
-
-    session.activate()
-
-    assert words(session.view()) == ["q3", "q4", "meanwhile"]
-    with pytest.raises(StalePlanError, match="not the prepared one"):
-        session.activate()
-
-
-def test_a_dry_run_stores_none(
-    store: SessionStore, session: StoredSession, five: list[int]
-) -> None:
-    before = number_of_rows(store)
-
-    outcome = session.compact(CutAt(five[3]), options=CompactionOptions(dry_run=True))
-
-    assert not outcome.compacted
-    assert outcome.first_kept == five[3]
-    assert outcome.post_tokens < outcome.pre_tokens
-    assert number_of_rows(store) == before
 
 
 def test_a_past_view_uses_what_was_in_effect(session: StoredSession, five: list[int]) -> None:

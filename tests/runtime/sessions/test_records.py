@@ -1,7 +1,6 @@
 """Records hold a program's state by name, beside the conversation and outside of it."""
 
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -136,34 +135,6 @@ def test_who_expects_another_value_is_refused_and_nothing_is_stored(
         session.records.put("new", 3, expect=first)
 
     assert session.position == second
-
-
-@each_database
-def test_writers_that_expect_each_other_s_values_lose_no_update(database: str) -> None:
-    def count(number: int) -> None:
-        with cutbank.open(database) as store:
-            records = store.session("shared").records
-            for _ in range(10):
-                while True:
-                    newest = records.get("counter")
-                    value, at = (newest.value, newest.position) if newest else (0, 0)
-                    assert isinstance(value, int)
-                    try:
-                        records.put("counter", value + 1, expect=at)
-                    except ConflictError:
-                        continue
-                    break
-                records.put("of all", number)
-
-    with cutbank.open(database) as store:
-        store.session("shared")
-        with ThreadPoolExecutor(4) as threads:
-            list(threads.map(count, range(4)))
-        newest = store.session("shared").records.get("counter")
-        assert newest is not None
-        assert newest.value == 40
-        assert len(list(store.session("shared").records.history("of all"))) == 40
-        assert verify(store).violations == []
 
 
 @each_database

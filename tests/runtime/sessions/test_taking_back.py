@@ -56,16 +56,6 @@ def test_a_result_alone_opens_its_call_again(session: StoredSession) -> None:
     assert verify(store_of(session)).is_ok
 
 
-def test_an_abandoned_call_can_be_answered_once_that_is_taken_back(session: StoredSession) -> None:
-    session.append(call("c1"))
-    session.cancel_tool_call("c1", "too soon")
-
-    session.retract(session.position)
-    session.append(result("c1", "after all"))
-
-    assert [entry.text for entry in session.view().entries][1:] == ["after all"]
-
-
 def test_a_result_goes_with_its_call_where_the_id_was_used_again(session: StoredSession) -> None:
     """Two open calls of one id could not be told apart."""
     first = session.append(call("c1")).last

@@ -15,7 +15,7 @@ from cutbank import CompactionOptions, SessionStore, StorageError, StoredSession
 from cutbank.adapters.runtime.compaction.summary_chain import SummaryChain
 from cutbank.adapters.runtime.idle.idle_worker import IdleWorker
 from cutbank.adapters.runtime.idle.notices import NoticeKind, WorkerNotice
-from cutbank.adapters.runtime.telemetry.activation import record_notice
+from cutbank.adapters.runtime.telemetry import record_notice
 from cutbank.domain.policies.reserve_headroom import ReserveHeadroom
 from cutbank.domain.summaries.summarizer import Draft, Material, Summarizer
 

@@ -115,19 +115,6 @@ def test_an_error_undoes_all_of_a_batch(store: SessionStore, database: str) -> N
     assert verify(store).violations == []
 
 
-def test_no_view_shows_what_was_undone(store: SessionStore) -> None:
-    session = store.session("a")
-    session.append(Block.user("before"))
-    session.view()
-    with undone(store):
-        session.append(Block.assistant("undone"))
-        session.view()
-
-    session.append(Block.assistant("after"), Block.user("and on"))
-
-    assert [entry.text for entry in session.view().entries] == ["before", "after", "and on"]
-
-
 def test_a_session_is_deleted_and_begun_again_in_a_batch_or_neither(store: SessionStore) -> None:
     def begin_again() -> None:
         store.delete("a")

@@ -361,3 +361,33 @@ def test_a_closed_store_says_so_and_is_not_opened_again(session: StoredSession) 
         with one_line("was closed"), ThreadPoolExecutor(1) as threads:
             threads.submit(act).result()
     store.close()
+
+
+def test_a_store_closed_under_a_subscription_ends_it(session: StoredSession) -> None:
+    recorder = session.log.events.recorder
+
+    with recorder.subscribe(gt=1) as subscription:
+        session.append(Block.user("words"))
+        assert [next(subscription).id for _ in range(2)] == [2, 3]
+        store_of(session).close()
+
+        with pytest.raises(Exception, match="closed"):
+            next(subscription)
+
+
+def test_the_process_s_environment_does_not_reach_the_store(
+    database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It may configure another application of eventsourcing in the same process."""
+    for name, value in (
+        ("PERSISTENCE_MODULE", "eventsourcing.popo"),
+        ("DATABASE", ":memory:"),
+        ("COMPRESSOR_TOPIC", "eventsourcing.compressor:ZlibCompressor"),
+        ("MAPPER_TOPIC", "eventsourcing.persistence:Mapper"),
+    ):
+        monkeypatch.setenv(name, value)
+
+    for blocks in (1, 2):
+        with cutbank.open(database) as store:
+            store.session("session").append(Block.user("words"))
+            assert len(store.session("session").view().entries) == blocks
