@@ -51,7 +51,7 @@ def erase(
     if file is not None:
         call = replace(call, db=str(file))
     if (session is None) == (subject is None):
-        raise InvalidSettingError("nothing to erase: give a session, or --subject NAME")
+        raise InvalidSettingError("erase takes one of SESSION and --subject NAME")
     with open_call_store(call) as store:
         found = [] if session is None else [_find_key(store, session, call.namespace)]
         erase = partial(store.erase, *found, namespace=call.namespace, subject=subject, forks=forks)
@@ -102,10 +102,9 @@ def _describe(report: ErasureReport, what: str) -> list[str]:
         else f"nothing {what}"
     ]
     if content.events:
-        lines.append(
-            f"{format_count(content.events, 'event')}, {content.bytes:,} bytes,"
-            f" {format_count(content.segments, 'segment')} of sources"
-        )
+        segments = f"{format_count(content.segments, 'segment')} of sources"
+        sources = "and sources that nothing else needs" if report.is_dry_run else segments
+        lines.append(f"{format_count(content.events, 'event')}, {content.bytes:,} bytes, {sources}")
     lines += [f"still in {path}: erase it there with --in" for path in report.still_in]
     return lines
 

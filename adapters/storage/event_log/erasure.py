@@ -46,6 +46,7 @@ class ErasedContent:
     """Of the contents, uncompressed."""
     bodies: int = 0
     segments: int = 0
+    """Of sources; like bodies, they are only counted when they are removed."""
 
 
 def erase_contents(store: EventStore) -> tuple[ErasedContent, list[UUID]]:

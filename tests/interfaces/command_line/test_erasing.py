@@ -68,7 +68,10 @@ def test_nothing_is_erased_that_was_not_agreed_to(
     refused = run("erase", "s", "--forks", "--json")
 
     assert (refused.code, what in refused.json["error"]) == (1, True)
-    assert "nothing was erased, --yes erases it" in refused.json["error"]
+    assert (
+        "bytes, and sources that nothing else needs: nothing was erased, --yes erases it"
+        in (refused.json["error"])
+    )
     for answer, erases in (("n", False), ("", False), ("y", True)):
         monkeypatch.setattr(sys, "stdin", Terminal(f"{answer}\n"))
         asked = run("erase", "s", "--forks", "--json")

@@ -27,6 +27,7 @@ WRONG = {
     "must have characters": "append '' hi",
     "retract takes handles": "retract talk; retract talk 3 --all",
     "records takes NAME with": "records talk --history; records talk --put x; records talk --raw",
+    "erase takes one of SESSION": "erase; erase talk --subject x",
     "records takes one of": "records talk a --history --remove; records talk a --put x --raw",
     "kinds are user": "blocks talk --kind king",
     "takes one of TEXT": "append talk; append talk hi --blocks x.json",
