@@ -24,7 +24,7 @@ pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="kills processes
 GOLDEN = Path(__file__).parent / "golden"
 APPENDS = ["append", "turn", "batch", "import", "boundary", "activate", "extend"]
 OPERATIONS = ["open", *APPENDS, "projection", "migrate", "erase", "close"]
-MOST = 22
+MOST = 12
 """Kills for an operation that has more steps."""
 NAMED = {
     "append: committed, and not acknowledged": ("append", COMMITTED),

@@ -38,7 +38,7 @@ def dice(part: int, number: int) -> Random:
     return Random(SEED + 100 * part + number)  # noqa: S311 - nothing here is secret
 
 
-@rounds(2, 120)
+@rounds(2, 40)
 @pytest.mark.parametrize("work", ["appends", "compacts"])
 def test_what_was_acknowledged_survives_a_kill(
     database: str, run: Processes, part: int, kills: int, work: str
@@ -100,7 +100,7 @@ def content(store: SessionStore) -> dict[str, list[Any]]:
     }
 
 
-@rounds(2, 60)
+@rounds(2, 20)
 def test_an_import_that_is_killed_is_completed_by_the_next(
     tmp_path: Path, run: Processes, part: int, kills: int
 ) -> None:

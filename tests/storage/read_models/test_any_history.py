@@ -274,4 +274,4 @@ def test_followed_rows_are_rebuilt_rows() -> None:
 
 @pytest.mark.slow
 def test_followed_rows_are_rebuilt_rows_in_many_histories() -> None:
-    run(100, 60)
+    run(50, 60)

@@ -15,7 +15,7 @@ from cutbank.adapters.storage.read_models.read_models import ReadModels
 
 from .conftest import Opening, check_whole, talk
 
-SEED, KILLS = 20261122, 60
+SEED, KILLS = 20261122, 25
 
 
 @each_database
