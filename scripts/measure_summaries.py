@@ -263,23 +263,36 @@ def main() -> None:
     summarizers: list[Summarizer] = [ExtractiveSummarizer()]
     if asked.model:
         summarizers.append(LlmSummarizer(asked.model, asked.base_url))
+    print_header()
+    if asked.recorded:
+        total = sum([one.measure.score(one.views) for one in sessions], Scores())
+        print_scores("recorded", None, len(sessions), total)
+    for summarizer, budget in product(summarizers, [None] if asked.recorded else asked.budget):
+        measure(sessions, summarizer, budget)
+
+
+def measure(
+    sessions: Sequence[MeasuredSession], summarizer: Summarizer, budget: int | None
+) -> tuple[Scores, int]:
+    """Print and return the scores of all sessions, and how many summaries were replaced."""
+    measured = [score(session, summarizer, budget) for session in sessions]
+    total = sum([scores for scores, _ in measured], Scores())
+    replaced = sum(count for _, count in measured)
+    print_scores(summarizer.name, budget, len(sessions), total, replaced)
+    return total, replaced
+
+
+def print_header() -> None:
     names = "  ".join(f"{name:<8}" for name in _COLUMNS)
     print(f"summaries   budget    sessions  boundaries  replaced  stakes   {names}")
-    if asked.recorded:
-        print_scores("recorded", None, [one.measure.score(one.views) for one in sessions])
-    for summarizer, budget in product(summarizers, [None] if asked.recorded else asked.budget):
-        measured = [score(session, summarizer, budget) for session in sessions]
-        scores, replaced = [one for one, _ in measured], sum(count for _, count in measured)
-        print_scores(summarizer.name, budget, scores, replaced)
 
 
 def print_scores(
-    name: str, budget: int | None, scores: Sequence[Scores], replaced: int = 0
+    name: str, budget: int | None, sessions: int, total: Scores, replaced: int = 0
 ) -> None:
-    total = sum(scores, Scores())
     tokens = "recorded" if budget is None else f"{budget:,}"
     print(
-        f"{name:<11} {tokens:<9} {len(scores):<9} {total.boundaries:<11} {replaced:<9}",
+        f"{name:<11} {tokens:<9} {sessions:<9} {total.boundaries:<11} {replaced:<9}",
         f"{total.stakes:<8}",
         *(
             f"{'-' if (part := read(total)) is None else f'{part:.3f}':<9}"
