@@ -321,12 +321,12 @@ def test_what_went_on_here_follows_what_the_source_recorded(
 def test_an_export_names_the_folder_in_which_the_agent_worked(
     store: SessionStore, tmp_path: Path
 ) -> None:
-    session = store.session("s", project="/home/mara/harbour")
+    session = store.session("s", project="/home/user/harbour")
     talk(session)
 
     for to in ("claude-code", "codex", "opencode", "pi", "oh-my-pi"):
         (folder := tmp_path / to).mkdir()
-        assert "/home/mara/harbour" in exported(session, to, folder)[0].read_text("utf-8"), to
+        assert "/home/user/harbour" in exported(session, to, folder)[0].read_text("utf-8"), to
 
 
 def test_opencode_finds_all_in_its_order_by_times_and_by_ids(
