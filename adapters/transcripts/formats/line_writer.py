@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Any, NamedTuple
 
-from ....domain.blocks import BlockKind, ToolCall
+from ....domain.blocks import BlockKind, ToolCall, ToolResult
 from .fields import JsonDict
 from .json_lines import encode_line, parse_line
 from .outgoing import (
@@ -33,13 +33,16 @@ class OwnBlock(NamedTuple):
     tool_name: str | None
     is_note: bool
     """Whether it is kept for the record only, and no model was sent it."""
+    answered_call: str | None
+    """The id of the call that it answers, if it is a result."""
 
 
 def make_own_block(part: OutgoingBlock) -> OwnBlock:
     block = part.block
     id, name = (block.tool_call_id, block.name) if isinstance(block, ToolCall) else (None, None)
     is_note = block.kind is BlockKind.NOTE
-    return OwnBlock(part.position, part.is_retracted, part.is_removed, id, name, is_note)
+    answered = block.tool_call_id if isinstance(block, ToolResult) else None
+    return OwnBlock(part.position, part.is_retracted, part.is_removed, id, name, is_note, answered)
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +112,8 @@ class LineWriter(ABC):
         """The title in the last entry of the source that has one."""
         self.left_out: dict[Any, Any] = {}
         """In a tree: the parent of each entry that was left out."""
+        self.kept_calls: set[str | None] = set()
+        """Calls that were retracted and stay, since their entry has more: so do their results."""
 
     def begin(self) -> Iterable[JsonDict]:
         """Return the entries that precede all others, unless the source has them."""
@@ -164,12 +169,16 @@ class LineWriter(ABC):
                 yield entry.raw
                 continue
             moved = self._move(value)
-            removed = sum(one.is_removed for one in own)
-            if removed and removed == len(own) and self.can_leave_out():
+            removed = [one for one in own if one.is_removed]
+            can_leave = self.can_leave_out() and not any(
+                one.answered_call and one.answered_call in self.kept_calls for one in own
+            )
+            if removed and len(removed) == len(own) and can_leave:
                 if self.id_field:
                     self.left_out[value.get(self.id_field)] = moved.get(self.reference_fields[0])
                 continue
-            self.outgoing.count_loss("retractions within the source", removed)
+            self.kept_calls |= {one.tool_call_id for one in removed}
+            self.outgoing.count_loss("retractions within the source", len(removed))
             self.follow(moved, own)
             yield entry.raw if moved is value else encode_line(moved)
 

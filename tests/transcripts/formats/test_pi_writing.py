@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from codex_written import CutAt
-from pi_talk import SESSION, Talk, imported, shown
+from pi_talk import SESSION, Talk, imported, shown, tool_call
 from told_elsewhere import talk
 
 import cutbank
@@ -191,6 +191,23 @@ def test_what_was_taken_back_is_left_out_and_what_followed_it_follows_what_was_b
     said = ["one", "two", "three", "four"]
     assert shown(elsewhere.session(key).view()) == shown(home.view()) == said
     assert "wrong" not in (tmp_path / "b.jsonl").read_text()
+
+
+def test_a_result_stays_with_a_call_that_its_message_keeps(
+    store: SessionStore, tmp_path: Path
+) -> None:
+    told = Talk()
+    told.user("look")
+    told.says("I look.", tool_call("c1"))
+    told.result("c1", "nothing")
+    home = store.session(imported(store, told.write(tmp_path / "a.jsonl")).sessions[0])
+    (made,) = home.blocks(kinds=["tool_call"])
+    home.retract(made.position)
+
+    report = export(home, "pi", tmp_path / "b.jsonl")
+
+    assert report.lost == {"retractions within the source": 2}
+    assert (tmp_path / "b.jsonl").read_bytes() == (tmp_path / "a.jsonl").read_bytes()
 
 
 def test_a_list_of_pi_keeps_what_was_taken_back_and_the_report_says_so(
