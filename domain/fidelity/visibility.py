@@ -1,20 +1,25 @@
 """Finds what the calls of each segment saw: rows that show, and texts that replace others."""
 
+import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from ..cached_property import cached_property
 from ..summaries.layout import MODIFIED_TAG, READ_TAG
-from .quoted_context import has_quoted_context
 from .rows import WHOLE_HISTORY, ViewSegment
 from .session_reading import SessionReading
 from .stakes import SummaryContent
-from .words import MIN_SHARED_WORDS
+from .words import MIN_SHARED_WORDS, WordContexts
 
 _TAGS = frozenset({f"/{READ_TAG}", f"/{MODIFIED_TAG}"})
 _MAX_HANDLE_CHARS = 16
 """No log has positions of so many digits."""
+_MIN_QUOTE_WORDS = 4
+"""A shorter quote says nothing: a list of labels next to facts would have its context too."""
+_HANDLES = re.compile(r" \(#[\d, #-]+\)$")
+_MARKS = "`\"'“”"
+"""What a summary puts around a quote."""
 
 
 def find_novel_facts(facts: Iterable[str], reading: SessionReading, call: int) -> tuple[str, ...]:
@@ -145,7 +150,7 @@ class SegmentVisibility:
         reading = self.reading
         sources = [reading.rows.rows[index].text for index in reading.places.get(key, ())]
         return any(
-            has_quoted_context(text, key, expected, sources, reading.contexts)
+            _has_quoted_context(text, key, expected, sources, reading.contexts)
             for text in self._iter_replacement_texts(key, call)
         )
 
@@ -184,3 +189,45 @@ class SessionVisibility:
 
     def find(self, call: int) -> SegmentVisibility:
         return self.all[bisect_right(self._calls, call) - 1]
+
+
+def _has_quoted_context(
+    text: str,
+    key: str,
+    expected: frozenset[str],
+    sources: Iterable[str],
+    contexts: WordContexts,
+) -> bool:
+    """Check whether a line of a text quotes a fact with enough of the expected words around it.
+
+    The quote is contiguous in one of the sources, apart from white space, and four words or longer.
+    """
+    folded = [" ".join(source.split()) for source in sources]
+    lines = (_HANDLES.sub("", line).split() for line in text.split("\n") if key in line)
+    return any(
+        len(words & expected) >= MIN_SHARED_WORDS
+        for line in lines
+        for source in folded
+        for quote in _iter_quotes(line, key, source)
+        for words in contexts.list_nearby_words(quote, key)
+    )
+
+
+def _iter_quotes(line: list[str], key: str, source: str) -> Iterator[str]:
+    """Yield the longest run of words around each occurrence of a key that the source has too."""
+    for at, word in enumerate(line):
+        if key not in word:
+            continue
+        quote = word if word in source else word.strip(_MARKS)
+        if quote not in source:
+            continue
+        count = 1
+        for template, words in (("{1} {0}", reversed(line[:at])), ("{0} {1}", line[at + 1 :])):
+            for added in words:
+                longer = (template.format(quote, form) for form in (added, added.strip(_MARKS)))
+                found = next((one for one in longer if one.strip() == one and one in source), None)
+                if found is None:
+                    break
+                quote, count = found, count + 1
+        if count >= _MIN_QUOTE_WORDS:
+            yield quote

@@ -191,19 +191,6 @@ def test_what_went_wrong_is_not_kept_nor_what_other_code_measured(
     assert sum(one.compactions for one in measure(talks, ["moody"], cache=cache).cells) == 0
 
 
-def test_a_damaged_row_is_measured_anew(talks: SessionStore, cache: Path) -> None:
-    first = measure(talks, ["pi"], cache=cache)
-    with sqlite3.connect(cache) as connection:
-        changed = connection.execute(
-            "UPDATE kept SET content = replace(content, '\"calls\":16', '\"calls\":61')"
-            " WHERE instr(content, '\"calls\":16')"
-        )
-        assert changed.rowcount == 1
-    connection.close()
-
-    assert timeless(measure(talks, ["pi"], cache=cache)) == timeless(first)
-
-
 def test_a_cache_that_cannot_be_written_any_more_costs_what_is_kept_and_no_answer(
     talks: SessionStore, cache: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

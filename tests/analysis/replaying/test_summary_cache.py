@@ -1,7 +1,6 @@
 """What models wrote for replays: kept by all that they were asked, believed if it is whole."""
 
 import asyncio
-import sqlite3
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -111,22 +110,3 @@ def test_what_was_asked_once_is_never_asked_again(
     assert first.summarizer_counts == {"llm": asked}
     assert all(one.summary_input_tokens > 0 for one in first.compactions)
     assert first.calls == second.calls == third.calls
-
-
-def test_a_damaged_entry_is_told_and_asked_anew(
-    session: StoredSession, file: Path, model: Model
-) -> None:
-    first = cutbank.replay(session, **BY_LLM, cache=file, allow_llm=True)
-    asked = len(model.asked)
-    with sqlite3.connect(file) as db:
-        db.execute("UPDATE kept SET content = CAST(replace(content, 'clay', 'gold') AS BLOB)")
-    db.close()
-
-    with pytest.raises(MissingSummariesError):
-        cutbank.replay(session, **BY_LLM, cache=file)
-    again = cutbank.replay(session, **BY_LLM, cache=file, allow_llm=True)
-
-    assert again.damaged >= 1
-    assert len(model.asked) > asked
-    assert not any("gold" in one.summary.text for one in again.compactions if one.summary)
-    assert len(again.compactions) == len(first.compactions)
