@@ -10,6 +10,8 @@ _SCRIPT_CALL = re.compile(r"\b(?:exec_command|shell|exec)\(\s*\{")
 """What a script says that runs commands through its own tools, as Codex's `exec` does."""
 _SCRIPT_COMMAND = re.compile(r"\b(?:cmd|command)[\"']?\s*:\s*(\"(?:[^\"\\\n]|\\.)*\")")
 _SCRIPT_PATCH = re.compile(r"\"(?:[^\"\\\n]|\\.)*?\*\*\* Begin Patch(?:[^\"\\\n]|\\.)*\"")
+_TOOL_SCRIPT = re.compile(r"\bawait tools\.\w+\(")
+_LITERAL = re.compile(r"(\"(?:[^\"\\\n]|\\.)*\")")
 _COMMAND_KEYS = ("command", "cmd", "script", "commands", "input", "_raw")
 
 _SEGMENT = re.compile(r"&&|\|\||[;|\n]")
@@ -68,6 +70,11 @@ def find_written_files(command: str) -> tuple[str, ...]:
                 found += _iter_last_files(part)
     named = (path.strip("'\"") for path in found)
     return tuple(dict.fromkeys(path for path in named if path and not path.startswith("/dev/")))
+
+
+def read_script_texts(text: str) -> str:
+    """Return the string literals of a script that calls tools, one a line; of others, the text."""
+    return "\n".join(_iter_literals(_LITERAL, text)) if _TOOL_SCRIPT.search(text) else text
 
 
 def is_script(text: str) -> bool:

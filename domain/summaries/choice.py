@@ -18,7 +18,7 @@ from .findings import classify_statement
 from .layout import SummaryLine, SummarySection
 from .needs import NeedCounts, ReadItem
 from .page import SummaryPage
-from .prose import is_pasted_line
+from .prose import find_stems
 from .statements import MIN_CONTEXT_WORDS, SPOKEN_KINDS, BlockReader, Statement
 from .summarizer import Material
 
@@ -46,8 +46,6 @@ _LEAST_GAIN = 0.0001
 """A statement that serves less need for each character is not worth its tokens."""
 _COMMON_TIMES = 20
 """A word of the user's instructions that more statements have counts less in each."""
-_LONG_WORD = re.compile(r"\w{4,}")
-_STEM_CHARS = 6
 _VALUE = re.compile(r"'[^']*'|\"[^\"]*\"|[^\s=:]*\d[^\s=:]*")
 _MAX_ALIKE = 2
 """How many lines of a block may differ in numbers and quoted values only, as those of a log do."""
@@ -100,7 +98,7 @@ def choose_statements(
         if not one.text.endswith(":")  # it says what the next lines are about
     )
     candidates += _iter_lines_of_facts(counts, facts, reader)
-    if wanted := _find_stems(material.instructions or ""):
+    if wanted := find_stems(material.instructions or ""):
         candidates = list(_weigh_by_instructions(candidates, wanted))
     newest = {item.position: index for index, (item, _) in enumerate(removed)}
     gains = _Gains(facts, pairs, counts.last, newest)
@@ -157,16 +155,11 @@ def _iter_lines_of_facts(
             yield from (_Candidate(one, item.position, worth, item) for one in in_order)
 
 
-def _find_stems(text: str) -> frozenset[str]:
-    """Return the beginnings of a text's longer words, to match texts on the same subject."""
-    return frozenset(word[:_STEM_CHARS] for word in _LONG_WORD.findall(text.casefold()))
-
-
 def _weigh_by_instructions(
     candidates: Sequence[_Candidate], wanted: frozenset[str]
 ) -> Iterator[_Candidate]:
     """Yield the candidates with their wishes: a rare word that the user named counts as a fact."""
-    shared = [wanted & _find_stems(one.statement.text) for one in candidates]
+    shared = [wanted & find_stems(one.statement.text) for one in candidates]
     times = Counter(stem for stems in shared for stem in stems)
     for candidate, stems in zip(candidates, shared, strict=True):
         wish = sum(min(1.0, _COMMON_TIMES / times[stem]) for stem in stems)
@@ -191,8 +184,7 @@ def _make_line(candidate: _Candidate, prefix: Ranges, source: str) -> SummaryLin
     kind = item.kind if item else BlockKind.ASSISTANT
     text = statement.text if kind in SPOKEN_KINDS else mark_code(statement.text)
     if kind is BlockKind.USER:
-        is_request = not is_pasted_line(statement.text)
-        section = SummarySection.GOAL if is_request else SummarySection.CONTEXT
+        section = SummarySection.CONTEXT  # requests are found by rule
     elif candidate.newest in prefix:
         section = SummarySection.TURN
     elif statement.sentence:

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from ..ranges import Ranges
 from .clean_text import (
+    ELLIPSIS,
     defuse_tool_markup,
     find_quote,
     make_printable,
@@ -13,7 +14,7 @@ from .clean_text import (
     split_handles,
     tidy_line,
 )
-from .layout import FAILED_MARK, SECTION_LAYOUT, SummaryLine, SummarySection
+from .layout import FAILED_MARK, SECTION_LAYOUT, SOURCE_END, SummaryLine, SummarySection
 
 EARLIER_HEADING = "Earlier summary"
 """The heading of another writer's summary, which stays as written."""
@@ -76,13 +77,15 @@ def read_earlier_lines(
             above, source = handles, ""
         elif not handles:
             handles = above  # they stand above the nested lines
-        if not is_nested and below.startswith("  - ") and handles:
-            source = words
+        if not is_nested and below.startswith("  - ") and handles and words.endswith(SOURCE_END):
+            source = words.removesuffix(SOURCE_END)
             continue
         # Invalid handles count as text.
         if handles - covers:
             words, handles = line, Ranges()
-        yield replace(_make_line(section, words, handles), source=source if is_nested else "")
+        one = _make_line(section, words, handles)
+        if one.text.strip(f"`{ELLIPSIS} "):
+            yield replace(one, source=source if is_nested else "")
 
 
 def _find_section(heading: str) -> SummarySection:

@@ -30,7 +30,7 @@ _SECTION_SHARES: Mapping[SummarySection, float] = {
     SummarySection.BLOCKED: 0.03,
     SummarySection.NEXT: 0.02,
     SummarySection.CONTEXT: 0.02,
-    SummarySection.DECISIONS: 0.0,
+    SummarySection.DECISIONS: 0.02,
     SummarySection.TURN: 0.0,
 }
 """The share of the room that each section fills first, in order; statements take the rest."""

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from ..blocks import AnyBlock, Block, BlockKind, ToolCall
+from ..blocks import ASSISTANT_KINDS, AnyBlock, Block, BlockKind, ToolCall
 from ..digest import map_results_by_call
 from ..item import WindowItem
 from ..ranges import Ranges
@@ -24,6 +24,7 @@ from .prose import (
     Sentence,
     SentenceCue,
     count_cues,
+    find_stems,
     iter_rules_in,
     iter_sentences,
     list_project_rules,
@@ -57,6 +58,8 @@ _LEAD_IN = re.compile(
     re.IGNORECASE,
 )
 _MAX_PURPOSE_CHARS = 120
+_DONE_SHARE = 0.5
+"""The share of a step's words that a report repeats if the step was done."""
 _RECENT = 4
 """How many of the agent's last texts may announce next steps."""
 
@@ -70,17 +73,20 @@ def gather_lines(
     root = find_root(items, (*digest.modified_files, *digest.read_files))
     actions = list(iter_actions(items, reader, root))
     goals = [line for line in earlier if line.section is SummarySection.GOAL]
+    is_planned = bool(read_todo_list(items))
+    steps = [] if is_planned else [line for line in earlier if line.section is SummarySection.NEXT]
     new = [
         *iter_rules(items, goals, reader),
         *_iter_repository(items, reader),
         *iter_progress(actions, _find_purposes(items, reader)),
+        *_iter_causes(actions, items, reader),
         *iter_plans(items),
-        *_iter_next_steps(items),
+        *_iter_open_steps([*steps, *_iter_next_steps(items)], items, reader),
         *_iter_media(items),
     ]
-    # What was in progress then no longer is, and newer plans replace older ones.
-    past = {SummarySection.GOAL} | ({SummarySection.IN_PROGRESS} if new else set())
-    past |= {SummarySection.NEXT} & {line.section for line in new}
+    # What was in progress then no longer is, and a newer to-do list replaces older plans.
+    past = {SummarySection.GOAL, SummarySection.NEXT}
+    past |= {SummarySection.IN_PROGRESS} if new else set()
     old = [
         line
         for line in earlier
@@ -290,6 +296,50 @@ def _iter_next_steps(items: Sequence[WindowItem]) -> Iterator[SummaryLine]:
             elif SentenceCue.NEXT in cues and (is_last or text[-1] not in "?:"):
                 weight = 0.3 + 0.1 * min(cues[SentenceCue.NEXT], 3)
                 yield _make_line(SummarySection.NEXT, text, item.position, weight)
+
+
+def _iter_open_steps(
+    steps: Sequence[SummaryLine], items: Sequence[WindowItem], reader: BlockReader
+) -> Iterator[SummaryLine]:
+    """Yield the steps that the agent did not report as done since."""
+    for line in steps:
+        stems = find_stems(line.text)
+        is_step = stems and line.section is SummarySection.NEXT
+        if not is_step or not any(
+            len(stems & done) >= _DONE_SHARE * len(stems)
+            for item in items
+            if item.position > line.newest and item.kind is BlockKind.ASSISTANT
+            for done in reader.read_once(_list_done, item.block, reader)
+        ):
+            yield line
+
+
+def _list_done(block: AnyBlock, reader: BlockReader) -> tuple[frozenset[str], ...]:
+    """Return the stems of each sentence in which the agent reports what is done."""
+    return tuple(
+        find_stems(one.text)
+        for one in reader.read(block).sentences
+        if one.sentence and classify_statement(one.sentence) is SummarySection.DONE
+    )
+
+
+def _iter_causes(
+    actions: Sequence[Action], items: Sequence[WindowItem], reader: BlockReader
+) -> Iterator[SummaryLine]:
+    """Yield what the agent said of the cause of each failure, right after it."""
+    failed = {action.position for action in actions if action.is_failure}
+    newest, is_after = max(failed, default=1), False
+    for item in items:
+        if item.position in failed:
+            is_after = True
+        elif item.kind is BlockKind.TOOL_CALL:
+            is_after = False
+        elif is_after and item.kind in ASSISTANT_KINDS:
+            for one in reader.read(item.block).sentences:
+                section = one.sentence and classify_statement(one.sentence)
+                if section is SummarySection.DECISIONS:
+                    weight = 0.3 + 0.4 * item.position / newest
+                    yield _make_line(section, one.text, item.position, weight)
 
 
 def classify_statement(sentence: Sentence) -> SummarySection:

@@ -52,6 +52,8 @@ SECTION_LAYOUT: Mapping[str, tuple[SummarySection, ...]] = {
 }
 FAILED_MARK = " failed: "
 """What marks a line as a failure."""
+SOURCE_END = ":"
+"""What ends the name of what was read or run, above the lines that are quoted of it."""
 
 # An action, followed by its count or its outcome.
 _ACTION = re.compile(r"((?:ran|called|edited|wrote) `[^`]*`)(?: x\d+)?(?:: .*)?$", re.DOTALL)

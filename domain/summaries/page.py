@@ -7,7 +7,13 @@ from itertools import groupby
 from ..ranges import Ranges
 from .clean_text import add_handles, list_cited_runs, split_handles
 from .earlier_summary import EARLIER_HEADING, pick_newest_parts
-from .layout import SummaryLine, SummarySection, count_heading_chars, lay_out_sections
+from .layout import (
+    SOURCE_END,
+    SummaryLine,
+    SummarySection,
+    count_heading_chars,
+    lay_out_sections,
+)
 
 _MIN_LINE_CHARS = 60
 """A line shortened below this length says nothing."""
@@ -69,16 +75,14 @@ class SummaryPage:
 
         `opened` counts the sections and groups of lines that are still to be added.
         """
-        before = self._groups[line.group] + opened.get(line.group, 0)
-        if before:
-            apart = len(_NESTED_MARK) if before == 1 and not line.source else 0
-            return apart + len(_NESTED_MARK) + len(line.nested_text)
+        if self._groups[line.group] + opened.get(line.group, 0):
+            return len(_NESTED_MARK) + len(line.nested_text)
         return len(line.full_text) + self._count_frame(line, opened)
 
     def _count_frame(self, line: SummaryLine, opened: Mapping[object, int]) -> int:
         is_first = line.section not in self._headings and line.section not in opened
         again = len(line.nested_text) - len(line.wording)
-        source = len(_NESTED_MARK) + len(line.source) if line.source else 0
+        source = len(_NESTED_MARK) + len(line.source) + len(SOURCE_END) if line.source else 0
         heading = count_heading_chars(line.section) if is_first else 0
         return _LINE_MARK_CHARS + again + source + heading
 
@@ -102,14 +106,13 @@ class SummaryPage:
         return "\n\n".join([*parts, self._tags] if self._tags else parts)
 
     def _write_group(self, lines: Sequence[tuple[SummaryLine, str]]) -> str:
-        """Return a line, or several below their source and handles."""
-        line, written = lines[0]
-        if len(lines) == 1 and not line.source:
-            return written
-        head = add_handles(line.source, line.handles).strip()
+        """Return a line with others of its block below it, or all below their source."""
+        line, head = lines[0]
+        if line.source:
+            head = add_handles(line.source + SOURCE_END, line.handles)
         nested = (
             line.nested_text if written == line.full_text else split_handles(written)[0]
-            for line, written in lines
+            for line, written in (lines if line.source else lines[1:])
         )
         return _NESTED_MARK.join([head, *nested])
 

@@ -92,6 +92,8 @@ INTENT_PATTERN = re.compile(
     re.IGNORECASE | re.VERBOSE,
 )
 _COMES_NEXT = re.compile(r"\b(?:next|to-?do|remaining|pending|follow-?up|open)\b", re.IGNORECASE)
+_LONG_WORD = re.compile(r"\w{4,}")
+_STEM_CHARS = 6
 
 _MAX_TEXT_CHARS = 20_000
 _FENCE = re.compile(r"\s*(?:```|~~~)")
@@ -129,6 +131,11 @@ def _split_words(text: str) -> list[str]:
     """Return the words of a sentence, and the word pairs that may be cues."""
     words: list[str] = _CUE_WORD.findall(text.lower().replace("\u2019", "'"))
     return words + [f"{one} {two}" for one, two in pairwise(words) if one in _BEGIN_PAIRS]
+
+
+def find_stems(text: str) -> frozenset[str]:
+    """Return the beginnings of a text's longer words, to match texts on the same subject."""
+    return frozenset(word[:_STEM_CHARS] for word in _LONG_WORD.findall(text.casefold()))
 
 
 def iter_sentences(text: str) -> Iterator[Sentence]:

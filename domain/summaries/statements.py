@@ -9,7 +9,7 @@ from ..blocks import AnyBlock, BlockKind, ToolCall
 from ..digest import iter_strings, read_arguments
 from ..fidelity.generic_keys import GENERIC_PAIRS
 from ..fidelity.words import WordPair, WordReader
-from ..shell_edits import is_script, read_patch, read_shell_command
+from ..shell_edits import is_script, read_patch, read_script_texts, read_shell_command
 from .clean_text import NUMBERING_PATTERN, make_printable, tidy_line
 from .prose import INTENT_PATTERN, Sentence, iter_sentences, parse_user_message
 
@@ -182,14 +182,16 @@ class BlockReader:
 def read_text(block: AnyBlock) -> str:
     """Return what a block says; of a call, the texts among its arguments, one a line.
 
-    Of a script that calls tools, the commands that it runs and the patch that it holds.
+    Of a script that calls tools, the commands that it runs and the patch that it holds, or else
+    its string literals.
     """
     if not isinstance(block, ToolCall):
         return block.text
     arguments = read_arguments(block)
     text = "\n".join(iter_strings(arguments))
     told = [read_shell_command(arguments)] if is_script(text) else []
-    return "\n".join([*told, read_patch(arguments)]).strip() or text
+    told.append(read_patch(arguments))
+    return "\n".join(told).strip() or read_script_texts(text)
 
 
 class _ToolText(NamedTuple):

@@ -75,7 +75,7 @@ def test_rules_of_a_projects_instructions_are_named_and_not_taken_for_the_users(
     other = Talk().say("Go on.", Block.developer(text.replace("AGENTS.md", "Some")), filler())
 
     assert talk.summary().sections["Constraints & Preferences"] == (
-        "- (#2)\n  - Never push to main.\n  - Use tabs only."
+        "- Never push to main. (#2)\n  - Use tabs only."
     )
     assert "Constraints & Preferences" not in other.summary().sections
 
@@ -128,8 +128,7 @@ def test_the_branch_the_last_commit_and_the_pull_request_are_named() -> None:
 
     done = talk.summary().sections["Progress"]
 
-    assert "  - branch `dates`" in done
-    assert "  - commit `4d5e6f7 Read days`" in done
+    assert "- branch `dates` (#8)\n  - commit `4d5e6f7 Read days`" in done
     assert f"- pull request `{link}`" in done
     assert "evil" not in done
 
@@ -237,6 +236,19 @@ def test_what_the_agent_offered_before_the_last_request_is_no_next_step() -> Non
     assert talk.summary().sections["Next Steps"] == "- The tokenizer still needs a test. (#5)"
 
 
+def test_a_failure_that_was_overcome_leaves_what_the_agent_said_of_its_cause() -> None:
+    cause = "The root cause is that the parser reads the header twice."
+    talk = Talk().say("Go on with the task.", filler())
+    talk.call("Bash", "1 failed", failed=True, command="make check")
+    talk.say(Block.assistant(cause)).call("Edit", file_path="src/a.py")
+    talk.call("Bash", "3 passed", command="make check")
+
+    sections = talk.summary().sections
+
+    assert cause in sections["Key Decisions"]
+    assert "Blocked" not in sections["Progress"]
+
+
 def test_a_programs_lines_in_a_message_are_not_requests() -> None:
     pasted = "[smoke] the run of lib/smoke_a.py must not reach lib/smoke_b.py"
     message = f"Why does this fail?\n{'La ' * 900}\n{pasted}\n{'La ' * 900}\nLook into it."
@@ -268,7 +280,7 @@ def test_a_command_is_named_by_the_file_that_it_reads() -> None:
     for _ in range(2):
         talk.call("Bash", "it reads whole rows by load_rows", command=command)
 
-    assert f"- `{path}` (#6)\n  - `it reads" in talk.summary().text
+    assert f"- `{path}`: (#6)\n  - `it reads" in talk.summary().text
 
 
 def test_facts_that_come_again_and_again_are_kept() -> None:
@@ -280,7 +292,7 @@ def test_facts_that_come_again_and_again_are_kept() -> None:
 
     # A line without plain words says more with the next one.
     quote = "`it is lib/dates/parser_core.py:12 or https://dates.example/iso?v=2`"
-    assert context == f"- `Read` (#8)\n  - {quote}"
+    assert context == f"- `Read`: (#8)\n  - {quote}"
 
 
 def test_what_the_user_named_is_likelier_to_be_needed_again() -> None:
@@ -301,7 +313,7 @@ def test_lines_of_a_tool_are_quoted_as_they_stand_below_what_was_read() -> None:
         talk.call("Read", source, file_path="a.py")
 
     context = talk.summary().sections["Critical Context"]
-    assert context.startswith(f"- `Read a.py` (#6)\n  - `{line}`\n  - `{second}`")
+    assert context.startswith(f"- `Read a.py`: (#6)\n  - `{line}`\n  - `{second}`")
 
 
 def test_images_and_documents_are_named_so_that_they_can_be_recalled() -> None:

@@ -112,6 +112,23 @@ def test_what_was_said_before_is_carried_on() -> None:
     ]
 
 
+def test_next_steps_are_carried_until_the_agent_reports_them_as_done() -> None:
+    talk = Talk().say("Go on with the task.", filler())
+    talk.say(
+        Block.assistant("The manual still needs to be translated. The index is not yet sorted.")
+    )
+    before = talk.summary().sections["Next Steps"]
+
+    talk.say("Fix the parser first.", Block.assistant("The tokenizer still needs a test."))
+    talk.say(Block.assistant("I translated the manual successfully."), filler())
+    after = talk.summary().sections["Next Steps"]
+
+    assert "manual still needs" in before
+    assert "manual still needs" not in after
+    assert "index is not yet sorted" in after
+    assert "tokenizer still needs" in after
+
+
 ANOTHERS = """USER_CONTEXT: Find out why dates are wrong
 
 COMPLETED:

@@ -163,12 +163,11 @@ def test_lines_of_one_block_stand_below_its_handle_and_are_read_back_with_it() -
     lines = [*read_earlier_lines(page.sections, None, Ranges.span(1, 9))]
 
     assert page.sections["Critical Context"].split("\n") == [
-        "- (#3)",
-        "  - the parser reads rows",
+        "- the parser reads rows (#3)",
         "  - it skips what is empty (#7) (#3)",
         "  - then it writes them",
         "- alone (#5)",
-        "- `Read a.py` (#6)",
+        "- `Read a.py`: (#6)",
         "  - `load_rows`",
     ]
     assert [(line.text, line.newest, line.source) for line in lines] == [

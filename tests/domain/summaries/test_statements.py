@@ -109,6 +109,15 @@ def test_a_line_without_words_is_quoted_with_its_neighbors_as_well() -> None:
     ]
 
 
+def test_a_script_without_commands_is_quoted_by_what_it_asks_for() -> None:
+    script = 'const r = await tools.web__run({query:[{q:"rows of lib/dates.py"}]}); text(r);'
+    call = ToolCall(tool_call_id="c", name="exec", arguments=json.dumps({"input": script}))
+
+    lines = [one.text for one in BlockReader().list_lines_with(call, "lib/dates.py")]
+
+    assert lines == ["rows of lib/dates.py"]
+
+
 def test_a_script_is_quoted_by_the_lines_of_its_commands_and_its_patch() -> None:
     script = (
         'const r = await tools.exec_command({cmd:"echo rivers\\nthe parser reads src/delta.py"});'
