@@ -23,7 +23,7 @@ def read(path: str) -> str:
 
 
 async def talk(session: CutbankSession, turns: int) -> None:
-    agent = Agent("Gardener", "Read the file that you are asked about.", tools=[read])
+    agent = Agent("Gardener", instructions="Read the file that you are asked about.", tools=[read])
     config = session.run_config(RunConfig(tracing_disabled=True))
     for turn in range(turns):
         asked = f"What does file {turn} need?"

@@ -144,6 +144,7 @@ class CutbankHistoryProvider(HistoryProvider):
                 self._open(context.session_id).record_call,
                 view,
                 call_id=context.response.messages[-1].message_id or uuid4().hex,
+                model=getattr(context.response.raw_representation, "model", None),
                 renderer=_PROVIDER,
                 usage=_read_usage(used),
             )
@@ -250,8 +251,7 @@ def _write_messages(view: ViewContent) -> list[Message]:
 
 def _write_message(item: ViewItem) -> Message:
     """Write what came without a message: the summary, or a block of another program."""
-    block = item.entries[0].block if item.entries else None
-    match block:
+    match block := item.block:
         case ToolCall():
             call = Content.from_function_call(
                 block.tool_call_id, block.name, arguments=block.arguments

@@ -225,7 +225,7 @@ def _write_entries(view: HistoryView, session_id: str) -> list[SessionStoreEntry
 
 def _make_entry(item: ViewItem, session_id: str) -> dict[str, Any]:
     """Make an entry of what came without one: the summary, or a result that is shown shortened."""
-    block = item.entries[0].block if item.entries else None
+    block = item.block
     role = "assistant" if item.role == "assistant" else "user"
     content: Any = [{"type": "text", "text": item.text}]
     if isinstance(block, ToolResult):

@@ -87,7 +87,7 @@ def _show(
 ) -> types.Content | None:
     """Return a content as the view shows it; None if it left."""
     item = kept.get(event.id)
-    if item is not None and all(entry.shown is None for entry in item.entries):
+    if item is not None and not item.is_shortened:
         return content
     texts = dict[str | None, str](shortened.items())
     for entry in item.entries if item else ():

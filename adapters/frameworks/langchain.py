@@ -163,7 +163,7 @@ def _show(request: ModelRequest[Any], view: HistoryView) -> ModelRequest[Any]:
     for item in list_items(view, _PROVIDER):
         if not isinstance(item.json, dict):
             shown.append(_write_message(item))
-        elif all(entry.shown is None for entry in item.entries):
+        elif not item.is_shortened:
             id = str(cast(dict[str, Any], item.json["data"]).get("id"))
             shown.append(known.get(id) or messages_from_dict([item.json])[0])
         else:
@@ -173,8 +173,7 @@ def _show(request: ModelRequest[Any], view: HistoryView) -> ModelRequest[Any]:
 
 def _write_message(item: ViewItem) -> BaseMessage:
     """Write what came without a message: the summary, or a block of another program."""
-    block = item.entries[0].block if item.entries else None
-    match block:
+    match block := item.block:
         case ToolCall():
             call = {"id": block.tool_call_id, "name": block.name, "args": block.parse_arguments()}
             return AIMessage("", tool_calls=[call])
@@ -225,8 +224,13 @@ def _read_answer(message: AIMessage) -> Iterator[Block | ToolCall]:
 def _record_call(loop: AgentLoop, view: HistoryView, response: ModelResponse[Any]) -> None:
     for message in response.result:
         if isinstance(message, AIMessage):
+            said = message.response_metadata
             loop.record_call(
-                view, call_id=message.id, renderer=_PROVIDER, usage=_read_usage(message)
+                view,
+                call_id=message.id,
+                model=said.get("model_name") or said.get("model"),
+                renderer=_PROVIDER,
+                usage=_read_usage(message),
             )
             return
 

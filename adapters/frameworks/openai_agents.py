@@ -5,7 +5,7 @@
     from cutbank.frameworks.openai_agents import CutbankSession
 
     session = CutbankSession("thread-1", "sessions.db", limit=200_000)
-    agent = Agent("Helper", "Answer in one sentence.")
+    agent = Agent("Helper", instructions="Answer in one sentence.")
     run = Runner.run(
         agent, "Hello", session=session, run_config=session.run_config(), hooks=session.hooks
     )
@@ -98,6 +98,8 @@ class CutbankSession:
         self._given: tuple[int, Sequence[TResponseInputItem]] = (0, ())
         """The position of the view that the current run began with, and its items."""
         self._sent: HistoryView | None = None
+        self.asked: Model | None = None
+        """The model that is asked now, if `run_config` or `retry` made it known."""
         self._unstored: Sequence[TResponseInputItem] = ()
         """What the runner sent behind that view and had not stored yet."""
         self._is_closed = False
@@ -186,6 +188,7 @@ class CutbankSession:
     async def record_response(self, response: ModelResponse) -> None:
         """Record that the model answered the view that was served last, for hooks of your own."""
         view, self._sent = self._sent, None
+        model, self.asked = self.asked, None
         if view and self._unstored:
             view = await run_async(self.log.view) if await self._was_stored(view) else None
         if view is not None:
@@ -200,6 +203,7 @@ class CutbankSession:
             await self._loop.record_call(
                 view,
                 call_id=response.response_id,
+                model=getattr(model, "model", None),
                 renderer=RENDERER,
                 usage=usage if used.requests else None,
             )
@@ -228,6 +232,7 @@ class CutbankSession:
             self._sent = None
             return data
         self._unstored = data.input[known:]
+        await run_async(self.log.configure, system_prompt=data.instructions)
         self._sent = view = await self._loop.prepare()
         served = [*render_items(view)["input"], *self._unstored]
         return ModelInputData(input=served, instructions=data.instructions)
@@ -263,10 +268,7 @@ def _get_item(stored: RecalledBlock) -> TResponseInputItem:
 
 def render_items(view: ViewContent) -> dict[str, Any]:
     """Render a view as the SDK's items: those that it stored come back as they were."""
-    items = [
-        item.json or _write_item(item.entries[0].block if item.entries else None, item.text)
-        for item in list_items(view, PROVIDER)
-    ]
+    items = [item.json or _write_item(item.block, item.text) for item in list_items(view, PROVIDER)]
     return {"input": [item for item in items if item]}
 
 
@@ -317,6 +319,7 @@ class _RetryingModel(Model):
         *rest: Any,
         **named: Any,
     ) -> ModelResponse:
+        self._session.asked = self._model
         try:
             return await self._model.get_response(system_instructions, input, *rest, **named)
         except Exception as error:  # noqa: BLE001 - any other error is raised again
@@ -330,6 +333,7 @@ class _RetryingModel(Model):
         *rest: Any,
         **named: Any,
     ) -> AsyncIterator[TResponseStreamEvent]:
+        self._session.asked = self._model
         has_begun = False
         try:
             async for event in self._model.stream_response(

@@ -228,6 +228,7 @@ class CutbankCondenser(CondenserBase):
             call.loop.record_call(
                 call.view,
                 call_id=used.response_id or None,
+                model=used.model or None,
                 renderer=_PROVIDER,
                 usage=Usage(
                     input=used.prompt_tokens - used.cache_read_tokens - used.cache_write_tokens,
@@ -300,11 +301,7 @@ def _condense(view: View, items: Sequence[ViewItem]) -> Condensation | None:
 
 def _show(view: View, items: Sequence[ViewItem]) -> View:
     """Return a view whose events say what the log's view shows of them."""
-    shortened = {
-        _get_id(item.json): item
-        for item in items
-        if any(entry.shown is not None for entry in item.entries)
-    }
+    shortened = {_get_id(item.json): item for item in items if item.is_shortened}
     if not shortened:
         return view
     events = [

@@ -163,6 +163,7 @@ class CutbankHistory(AbstractCapability[Any]):
                 loop.record_call,
                 view,
                 call_id=response.provider_response_id,
+                model=response.model_name,
                 renderer=_PROVIDER,
                 usage=_read_usage(response),
                 stop_reason=response.finish_reason,
@@ -231,7 +232,7 @@ class CutbankHistory(AbstractCapability[Any]):
         for item in list_items(view, _PROVIDER):
             if item.json is None:
                 shown.append(_write_message(item))
-            elif any(entry.shown is not None for entry in item.entries):
+            elif item.is_shortened:
                 shown += load_messages([item.json])
             else:
                 position = item.entries[-1].position
@@ -364,8 +365,7 @@ def _dump_text(part: Any) -> str:
 
 def _write_message(item: ViewItem) -> ModelMessage:
     """Write what came without a message: the summary, or a block of another program."""
-    block = item.entries[0].block if item.entries else None
-    match block:
+    match block := item.block:
         case ToolCall():
             call = ToolCallPart(block.name, block.arguments, block.tool_call_id)
             return ModelResponse(parts=[call])

@@ -279,6 +279,7 @@ class CutbankConversationManager(ConversationManager):
         self._served = None
         loop.record_call(
             view,
+            model=event.agent.model.get_config().get("model_id"),
             renderer=_PROVIDER,
             usage=_read_usage(event.stop_response.message),
             stop_reason=event.stop_response.stop_reason,
@@ -291,7 +292,7 @@ def _show(view: HistoryView, held: Sequence[Message]) -> list[Message]:
     shown: list[Message] = []
     for item in list_items(view, _PROVIDER):
         message = _get_message(item)
-        if all(entry.shown is None for entry in item.entries) and "tracking_id" in message:
+        if not item.is_shortened and "tracking_id" in message:
             message = known.get(message["tracking_id"], message)
         if shown and shown[-1]["role"] == message["role"]:
             # Some providers demand that the roles alternate.
@@ -305,7 +306,7 @@ def _show(view: HistoryView, held: Sequence[Message]) -> list[Message]:
 def _get_message(item: ViewItem) -> Message:
     if item.json is not None:
         return SessionMessage.from_dict(cast(dict[str, Any], item.json)).to_message()
-    block = item.entries[0].block if item.entries else None
+    block = item.block
     content: Any
     match block:
         case ToolCall():

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from pydantic import JsonValue
 
+from ...domain.blocks import AnyBlock
 from ...domain.item import MessageRuns
 from ...domain.native_item import fill_item
 from ..view_content import ViewContent, ViewEntry
@@ -27,6 +28,16 @@ class ViewItem:
     block cannot stand in its item."""
     entries: tuple[ViewEntry, ...] = ()
     """Its blocks; none for the summary."""
+
+    @property
+    def block(self) -> AnyBlock | None:
+        """Its first block; None for the summary."""
+        return self.entries[0].block if self.entries else None
+
+    @property
+    def is_shortened(self) -> bool:
+        """Whether the view shows less of a block than was appended, or another text."""
+        return any(entry.shown is not None for entry in self.entries)
 
 
 def list_items(view: ViewContent, provider: str = "") -> list[ViewItem]:

@@ -146,6 +146,7 @@ def test_each_call_is_recorded_with_what_it_was_sent(
     usages = [one.usage.input for one in reports if one.usage]
     assert usages == [len(str(request.body["messages"])) // 4 for request in server.requests]
     assert {report.renderer for report in reports} == {"agent-framework/1"}
+    assert {report.model for report in reports} == {"gpt-5-mini"}
     for number, messages in enumerate(list_sent(server), 1):
         view = cutbank.audit_call(log, number).view
         assert view is not None

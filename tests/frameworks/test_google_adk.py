@@ -132,6 +132,7 @@ def test_each_call_is_recorded_with_what_it_was_sent(
     sent = [request.body["contents"] for request in server.requests]
     assert [one.usage.input for one in reports if one.usage] == [len(str(one)) // 4 for one in sent]
     assert {report.renderer for report in reports} == {"google-adk/1"}
+    assert {report.model for report in reports} == {"gemini-2.5-flash"}
     view = cutbank.audit_call(open_log(opened), len(sent)).view
     assert view is not None
     shown: Any = view.render("google-adk")["contents"]

@@ -111,6 +111,7 @@ def test_the_log_has_each_message_once_and_each_call_with_what_it_was_sent(
     assert len(calls) == len(server.requests) == 6
     sizes = [len(str(request.body["input"])) // 4 for request in server.requests]
     usages = [call.report.usage for call in calls if call.report]
+    assert {call.report.model for call in calls if call.report} == {"gpt-5-mini"}
     assert [usage.input for usage in usages if usage] == sizes
     assert [hit.session for hit in opened.search('"needs water"')] == ["t"] * 3
 

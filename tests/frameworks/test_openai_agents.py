@@ -82,6 +82,8 @@ def test_an_agent_goes_on_while_its_history_is_compacted(tmp_path: Path, server:
         assert any(sizes[at] < sizes[at - 1] for at in range(len(sizes)) if at % 3)
         reports = [call.report for call in audit(log).calls if call.report]
         assert [report.renderer for report in reports] == ["openai-agents/1"] * len(sent)
+        assert {report.model for report in reports} == {server.requests[0].model}
+        assert log.view().system_prompt == "Read the file that you are asked about."
         assert all(report.usage for report in reports)
         import_module("cutbank.frameworks.openai_agents")  # brings the format of its calls
         (view,) = [one for one in [cutbank.audit_call(log, len(sent)).view] if one]

@@ -102,6 +102,7 @@ def test_an_agent_goes_on_while_its_history_is_condensed(
     assert any(len(sent[at]) < len(sent[at - 1]) for at in range(1, len(sent)))
     reports = [call.report for call in audit(log).calls if call.report]
     assert [report.renderer for report in reports] == ["openhands/1"] * 24
+    assert {report.model for report in reports} == {"openai/gpt-5-mini"}
     usages = [report.usage for report in reports if report.usage]
     assert [usage.input for usage in usages] == [len(str(items)) // 4 for items in sent]
     assert "read" in str(log.view().tools)

@@ -105,6 +105,7 @@ def test_an_agent_goes_on_while_its_history_is_compacted(database: str, server: 
         assert len(list(session.blocks(retracted=True))) == len(list(session.blocks())) == 32
         reports = [call.report for call in audit(session).calls if call.report]
         assert [report.renderer for report in reports] == ["pydantic-ai/1"] * len(sent)
+        assert {report.model for report in reports} == {"gpt-5-mini"}
         usages = [report.usage for report in reports if report.usage]
         assert [usage.input for usage in usages] == [len(str(one)) // 4 for one in sent]
         assert len(session.recall(search="a.py:")) >= 8

@@ -89,6 +89,7 @@ def test_an_agent_goes_on_while_its_history_is_compacted(database: str, server: 
         assert log.view().system_prompt == "Be brief."
         reports = [call.report for call in audit(log).calls if call.report]
         assert [report.renderer for report in reports] == ["strands/1"] * len(sent)
+        assert {report.model for report in reports} == {"gpt-5-mini"}
         usages = [report.usage for report in reports if report.usage]
         assert [usage.input for usage in usages] == [len(str(one)) // 4 for one in sent]
         assert verify(store).is_ok

@@ -371,7 +371,6 @@ class SessionStore:
         self.close()
 
     def _describe_missing(self, namespace: str, key: str) -> str:
-        streams = self.events.recorder.select_streams(namespace)
-        keys = [stream.session for stream in streams if stream.lineage is None]
-        known = ", ".join(keys[:5]) + (f" and {len(keys) - 5} more" if len(keys) > 5 else "")
+        keys = [key for _, key in self.events.recorder.select_sessions(namespace, limit=6)]
+        known = ", ".join(keys[:5]) + (" and more" if len(keys) > 5 else "")
         return f"no session {key!r} in {self.name} (there is: {known or 'none yet'})"

@@ -66,5 +66,5 @@ def test_a_session_that_does_not_exist_is_named(store: SessionStore) -> None:
         store.session("x", create=False)
     for number in range(7):
         store.session(f"s{number}")
-    with pytest.raises(NotFoundError, match=r"\(there is: s0, s1, s2, s3, s4 and 2 more\)"):
+    with pytest.raises(NotFoundError, match=r"\(there is: s0, s1, s2, s3, s4 and more\)"):
         store.session("x", create=False)
