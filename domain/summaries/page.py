@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from itertools import groupby
 
 from ..ranges import Ranges
-from .clean_text import add_handles, list_cited_runs, split_handles
+from .clean_text import ELLIPSIS, add_handles, list_cited_runs, split_handles
 from .earlier_summary import EARLIER_HEADING, pick_newest_parts
 from .layout import (
     SOURCE_END,
@@ -127,6 +127,9 @@ class SummaryPage:
             if line.section in self._headings or room < _MIN_LINE_CHARS:
                 return 0
             written = line.write_within(room)
+        said = split_handles(written)[0].strip(f"`{ELLIPSIS} ")
+        if written != line.full_text and not said:
+            return 0  # its first word is too long
         self.left -= frame + len(written)
         self._take(line, written)
         if line.is_quote:

@@ -150,6 +150,15 @@ def test_a_page_is_never_longer_than_its_room(
     assert len(page.text) <= room - page.left
 
 
+def test_a_line_that_cannot_be_shortened_between_words_is_left_out() -> None:
+    page = SummaryPage(900)
+    line = SummaryLine(SummarySection.CONTEXT, f"{'lib/' * 80}a.py", Ranges.of([3]))
+
+    page.add_shares([line], {SummarySection.CONTEXT: 1.0})
+
+    assert page.text == ""
+
+
 def test_lines_of_one_block_stand_below_its_handle_and_are_read_back_with_it() -> None:
     page, handles = SummaryPage(900), Ranges.of([3])
     texts = ("the parser reads rows", "it skips what is empty (#7)", "then it writes them")
