@@ -125,7 +125,10 @@ FORGED: list[tuple[str, str]] = [
     ("DELETE FROM bodies", "is missing from the database"),
     ("DELETE FROM subjects", "is missing from the database"),
     ("UPDATE subjects SET secret = x'00'", "its content was changed"),
-    ("UPDATE streams SET session = 'other' WHERE session = 'alone'", "does not exist"),
+    (
+        "UPDATE streams SET session = 'other' WHERE session = 'alone'",
+        "was deleted, or never",
+    ),
     ("UPDATE streams SET lineage = 'other' WHERE lineage = 'what if'", "does not begin"),
     (f"DELETE FROM stored_events WHERE {MAIN} AND originator_version = 7", "#7 is missing"),
     (f"DELETE FROM stored_events WHERE {MAIN} AND originator_version > 9", ""),
