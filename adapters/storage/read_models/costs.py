@@ -28,20 +28,28 @@ _OWN_PRICE = (
 )
 _CALLS_QUERY = """
     WITH priced AS (
-        SELECT sessions.namespace, sessions.key AS session, sessions.project, model_calls.*,
-            date(called_at, 'localtime') AS day, nullif(cost_usd, 0) AS reported,
+        SELECT model_calls.id, sessions.namespace, sessions.key AS session, sessions.project,
+            model_calls.model, called_at, input_tokens, cache_write_tokens, cache_write_1h_tokens,
+            cached_tokens, output_tokens, nullif(cost_usd, 0) AS reported,
             prompt_tokens + output_tokens AS call_tokens,
             {prices[0]} AS price, {prices[1]} AS cached_price,
             {prices[2]} AS written_price, {prices[3]} AS output_price
         FROM model_calls JOIN sessions ON sessions.id = model_calls.session_id
         WHERE NOT model_calls.repeated AND model_calls.copy_of IS NULL
-            AND (:namespace IS NULL OR sessions.namespace = :namespace)
-            AND (:since IS NULL OR model_calls.called_at >= :since)
+        -- What a summary cost, whether it was used or not.
+        UNION ALL SELECT compactions.id, sessions.namespace, sessions.key, sessions.project,
+            compactions.model, recorded_at, input_tokens, NULL, NULL, NULL, output_tokens, cost_usd,
+            input_tokens + output_tokens, NULL, NULL, NULL, NULL
+        FROM compactions JOIN sessions ON sessions.id = compactions.session_id
+        WHERE cost_usd > 0
     ), calls AS (
-        SELECT *, reported IS NULL AND price IS NOT NULL AS is_priced,
+        SELECT *, date(called_at, 'localtime') AS day,
+            reported IS NULL AND price IS NOT NULL AS is_priced,
             -- A call without tokens is free at any price.
             reported IS NULL AND price IS NULL AND call_tokens > 0 AS is_unpriced
         FROM priced
+        WHERE (:namespace IS NULL OR namespace = :namespace)
+            AND (:since IS NULL OR called_at >= :since)
     )
     SELECT {names}, count(*), coalesce(sum(input_tokens), 0),
         coalesce(sum(cache_write_tokens), 0), coalesce(sum(cache_write_1h_tokens), 0),
@@ -111,7 +119,7 @@ def sum_costs(
     since: datetime | None = None,
     namespace: str | None = None,
 ) -> CostReport:
-    """Sum the calls in the index; copies of a call count once.
+    """Sum the calls in the index, with those that wrote summaries; copies of a call count once.
 
     `overrides` take precedence over list prices. Raises InvalidSettingError if `by` is not a known
     group.

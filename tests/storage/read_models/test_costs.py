@@ -8,7 +8,17 @@ import pytest
 from claude_code_talk import Talk, text
 
 import cutbank
-from cutbank import Block, InvalidSettingError, SessionStore, Usage
+from cutbank import (
+    Block,
+    CompactionOptions,
+    Draft,
+    InvalidSettingError,
+    Material,
+    ReserveHeadroom,
+    SessionStore,
+    Usage,
+)
+from cutbank.domain.summaries.extractive import ExtractiveSummarizer
 
 SONNET = "claude-sonnet-4-5-20250929"
 READ = {"input": 100, "read": 10_000, "for_5m": 2_000, "for_1h": 1_000, "output": 500}
@@ -109,6 +119,31 @@ def test_prices_of_the_settings_go_before_list_prices(tmp_path: Path) -> None:
         (row,) = store.costs("project").rows
 
     assert (row.project, row.cost_usd, row.reported_usd) == ("harbour", 10.5, 7.5)
+
+
+class Paid:
+    name = "paid"
+
+    def summarize(self, material: Material) -> Draft:
+        text = ExtractiveSummarizer().summarize(material).text
+        usage = Usage(input=900, output=100)
+        return Draft(text=text, model="acme/small", usage=usage, cost_usd=0.25)
+
+
+def test_what_summaries_cost_is_in_the_sums(store: SessionStore) -> None:
+    session = store.session("s")
+    session.append(*(Block.user(f"{number}: " + "words " * 300) for number in range(40)))
+    session.record_call(session.view(), call_id="c", model="acme/large", cost_usd=1.0)
+    for summarizer in (Paid(), ExtractiveSummarizer()):
+        options = CompactionOptions(summarizers=[summarizer])
+        session.compact(ReserveHeadroom(keep_tokens=2_000), limit=20_000, options=options)
+        session.append(*(Block.user(f"{number}: " + "words " * 300) for number in range(40)))
+
+    costs = store.costs("model")
+
+    assert (costs.total.calls, costs.total.cost_usd) == (2, 1.25)
+    rows = [(row.model, row.input_tokens, row.output_tokens) for row in costs.rows]
+    assert rows == [("acme/large", 0, 0), ("acme/small", 900, 100)]
 
 
 def test_costs_cannot_be_summed_by_anything(store: SessionStore) -> None:
