@@ -112,10 +112,10 @@ def read_sessions(folder: str, *, as_recorded: bool = False) -> Iterator[Measure
             )
 
 
-def score(
+def summarize(
     session: MeasuredSession, summarizer: Summarizer, budget: int | None
-) -> tuple[Scores, int]:
-    """Return the scores of one summary after the other, and how many another summarizer wrote.
+) -> tuple[list[ViewSegment], int]:
+    """Write one summary after the other; return them, and how many another summarizer wrote.
 
     Each is made on the one before. A draft that fails is asked for again, or replaced, as in a
     compaction. Without a budget, each has as many tokens as the recorded one.
@@ -142,7 +142,7 @@ def score(
         draft, replaced = written.draft, replaced + (written.summarizer != summarizer.name)
         after = boundary.first_kept - 1
         segments.append(replace(view, summary=draft.text))
-    return session.measure.score(segments), replaced
+    return segments, replaced
 
 
 def observe(session: MeasuredSession) -> tuple[list[Row], list[Row]]:
@@ -255,6 +255,7 @@ def main() -> None:
     parser.add_argument("--recorded", action="store_true")
     parser.add_argument("--model")
     parser.add_argument("--base-url")
+    parser.add_argument("--texts", type=Path, help="a folder to write the summaries to")
     asked = parser.parse_args()
     sessions = list(read_sessions(asked.sessions, as_recorded=asked.recorded))
     if asked.learn:
@@ -268,16 +269,24 @@ def main() -> None:
         total = sum([one.measure.score(one.views) for one in sessions], Scores())
         print_scores("recorded", None, len(sessions), total)
     for summarizer, budget in product(summarizers, [None] if asked.recorded else asked.budget):
-        measure(sessions, summarizer, budget)
+        measure(sessions, summarizer, budget, asked.texts)
 
 
 def measure(
-    sessions: Sequence[MeasuredSession], summarizer: Summarizer, budget: int | None
+    sessions: Sequence[MeasuredSession],
+    summarizer: Summarizer,
+    budget: int | None,
+    folder: Path | None = None,
 ) -> tuple[Scores, int]:
     """Print and return the scores of all sessions, and how many summaries were replaced."""
-    measured = [score(session, summarizer, budget) for session in sessions]
-    total = sum([scores for scores, _ in measured], Scores())
-    replaced = sum(count for _, count in measured)
+    total, replaced = Scores(), 0
+    for number, session in enumerate(sessions):
+        segments, count = summarize(session, summarizer, budget)
+        total, replaced = total + session.measure.score(segments), replaced + count
+        if folder:
+            for segment in segments:
+                name = f"{summarizer.name}-{budget or 'recorded'}-{number:03}-{segment.after}.md"
+                (folder / name).write_text(segment.summary or "", "utf-8")
     print_scores(summarizer.name, budget, len(sessions), total, replaced)
     return total, replaced
 
