@@ -188,6 +188,8 @@ _INSERTED_TAGS = re.compile(
     r"|command-(?:name|message|args|contents)|ide_\w+|[\w-]*hook[\w-]*|task-notification"
     r"|user_info|git_status)\b[^<>]*>"
 )
+_SENT_TIME = re.compile(r"<current_datetime>[^<>]*</current_datetime>\s*")
+"""When it was sent, which a program puts before every message, however short."""
 _NOT_A_REQUEST = re.compile(
     r"\[[^\[\]]*\]|/(?:clear|compact|context|cost|exit|login|model|resume|status|usage)"
 )
@@ -214,7 +216,7 @@ def parse_user_message(block: AnyBlock) -> UserMessage:
     said = remove_inserted_text(block.text)
     text = tidy_line(said)
     # A line next to inserted text comes from the program as well.
-    is_own = len(said) > 0.2 * min(len(block.text), _GLANCE)
+    is_own = len(said) > 0.2 * min(len(_SENT_TIME.sub("", block.text)), _GLANCE)
     is_blank = not text.strip(f"{ELLIPSIS} ") or _NOT_A_REQUEST.fullmatch(text) is not None
     return UserMessage(
         said,
@@ -227,7 +229,7 @@ def parse_user_message(block: AnyBlock) -> UserMessage:
 
 def remove_inserted_text(text: str) -> str:
     """Return a user's message without the text that a program inserted."""
-    text = make_printable(text)
+    text = _SENT_TIME.sub("", make_printable(text))
     if len(text) > _MAX_MESSAGE_CHARS:
         text = f"{text[: _MAX_MESSAGE_CHARS // 2]} {ELLIPSIS} {text[-_MAX_MESSAGE_CHARS // 2 :]}"
     pieces: list[str] = []

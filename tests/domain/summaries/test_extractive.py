@@ -38,6 +38,15 @@ def test_what_a_program_put_into_a_message_is_not_the_users() -> None:
     assert talk.summary().text == '## Goal\n- User: "Fix the login page, please." (#1)'
 
 
+def test_the_time_that_a_program_puts_before_a_short_message_leaves_it_the_users() -> None:
+    sent = "<current_datetime>2026-03-01T10:00:00.000+00:00</current_datetime>\n\n"
+    talk = Talk().say(f"{sent}Fix the login page.", f"{sent}Go on.", filler())
+
+    goal = talk.summary().sections["Goal"]
+
+    assert goal == '- User: "Fix the login page." (#1)\n- User: "Go on." (#2)'
+
+
 def test_a_pasted_log_does_not_hide_what_it_was_pasted_for() -> None:
     talk = Talk().say("Why does this fail?\n" + "GET /x 200\n" * 900 + "Please fix it.", filler())
 
