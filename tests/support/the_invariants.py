@@ -595,7 +595,10 @@ class TheInvariants(RuleBasedStateMachine):
     def what_was_prepared_is_served_at_the_threshold(
         self, key: str, words: str, size: int, turns: int, *, speaks: bool
     ) -> None:
-        """Or it is dropped; nothing of the tail is lost, whoever speaks between look and swap."""
+        """A prepared boundary is served or dropped, and the blocks behind it stay in view.
+
+        That holds even if somebody appends just before the loop serves it.
+        """
         model = self.models[key]
         self.turns_pass(key, words, 100, 3)
         self._compact(key, activate=False)
@@ -609,8 +612,9 @@ class TheInvariants(RuleBasedStateMachine):
                 self._append(key, Block.user(words))
             return activate(*boundary, **details)
 
-        loop._compactor.activate = speak_and_activate  # type: ignore[method-assign]
-        view = loop.prepare()
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(loop._compactor, "activate", speak_and_activate)
+            view = loop.prepare()
         model.newest = None
         assert view == model.session.view()
         if view.boundary == before.boundary:
@@ -690,9 +694,9 @@ class TheInvariants(RuleBasedStateMachine):
         session = model.session
         if session.info.state.cleared:
             return  # of what was cleared nothing is read again
-        anew = ViewReader(self.store.events, session.namespace, session.key, "main")
-        mine = session.log.reader("main").read_history()
-        assert _told(*mine) == _told(*anew.read_history())
+        new_reader = ViewReader(self.store.events, session.namespace, session.key, "main")
+        in_memory = session.log.reader("main").read_history()
+        assert _describe_fold(*in_memory) == _describe_fold(*new_reader.read_history())
 
     def invariant_4_a_coordinate_stays_one_view(
         self, model: Model, coordinates: list[tuple[int, str, int]]
@@ -874,8 +878,8 @@ def _places(view: HistoryView) -> tuple[set[int], set[int], set[int]]:
     )
 
 
-def _told(history: HistoryFold, coordinate: object) -> dict[str, object]:
-    """All that a fold says, and what is estimated from it."""
+def _describe_fold(history: HistoryFold, coordinate: object) -> dict[str, object]:
+    """Return the fields of a fold, and the sizes that are estimated from it."""
     hidden = {"usage_tracker", "_sees", "entries"}
     entries, tracker = tuple(history.entries.values()), history.usage_tracker
     return {name: value for name, value in vars(history).items() if name not in hidden} | {

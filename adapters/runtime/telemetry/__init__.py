@@ -19,7 +19,7 @@ def make_compaction_watch(
     """Return what traces one compaction, None without telemetry."""
     if not _is_used():
         return None
-    from .open_telemetry import CompactionTelemetry  # noqa: PLC0415 - only with telemetry
+    from .open_telemetry import CompactionTelemetry  # noqa: PLC0415 - the optional extra `telemetry`
 
     return CompactionTelemetry(reader, request)
 

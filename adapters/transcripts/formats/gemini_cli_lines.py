@@ -52,7 +52,7 @@ def _find_header(source: TranscriptSource) -> JsonDict | None:
 
 
 def _find_project(values: Iterable[Any]) -> str | None:
-    """Return the working folder that the model is told at the beginning."""
+    """Return the working folder, which Gemini CLI names in its first message to the model."""
     for value in values:
         for message in [value, *(_list_messages(value) or [])]:
             for part in list_parts(message):

@@ -81,7 +81,7 @@ def test_a_message_that_comes_again_adds_only_what_is_new(
     assert len(steps.of(ReportedCall)) == 1
 
 
-def test_a_session_that_goes_on_is_told_once(store: SessionStore, tmp_path: Path) -> None:
+def test_a_resumed_session_adds_no_message_twice(store: SessionStore, tmp_path: Path) -> None:
     talk = counted()
     once = shown(talk.imported(store, tmp_path / "a.jsonl"))
     hm = {"text": "Hm.", "thought": True}
