@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from .adapters.runtime.sessions.context_meter import find_context_limit as find_context_limit
     from .adapters.runtime.sessions.context_meter import measure_context as measure_context
     from .adapters.runtime.sessions.recalled_blocks import RecalledBlock as RecalledBlock
+    from .adapters.runtime.sessions.responses import read_call_reports as read_call_reports
     from .adapters.runtime.sessions.responses import read_message as read_message
     from .adapters.runtime.sessions.session_log import SessionInfo as SessionInfo
     from .adapters.runtime.sessions.session_records import Record as Record
@@ -167,7 +168,7 @@ _NAMES = {
     ),
     "adapters.runtime.sessions.appending": "AppendResult",
     "adapters.runtime.sessions.recalled_blocks": "RecalledBlock",
-    "adapters.runtime.sessions.responses": "read_message",
+    "adapters.runtime.sessions.responses": "read_call_reports read_message",
     "adapters.runtime.sessions.session_log": "SessionInfo",
     "adapters.runtime.sessions.session_records": "Record SessionRecords",
     "adapters.runtime.sessions.session_store": "SessionStore open",

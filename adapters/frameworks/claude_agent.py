@@ -43,6 +43,7 @@ from cutbank import (
     ToolResult,
     ViewItem,
     list_items,
+    read_call_reports,
     read_message,
     run_async,
 )
@@ -130,7 +131,9 @@ class CutbankSessionStore:
                 if subpath
                 else None,
             )
+            newest = session.position
             append_items(self.store, session, list(items.values()), list(items))
+            _record_calls(session, after=newest)
             if subpath:
                 return
             # After the append, for which other writers of the session wait.
@@ -201,6 +204,29 @@ def _read_entry(entry: SessionStoreEntry) -> Item:
         # One answer of the model is several entries, which leave a view together.
         blocks = [block.model_copy(update={"message_id": answer}) for block in blocks]
     return Item(value, blocks, PROVIDER_NAME)
+
+
+def _record_calls(session: StoredSession, after: int) -> None:
+    """Record the calls of the model that the entries after a position answer.
+
+    One answer is several entries. Those that were stored before it went on say where it began.
+    """
+    answers: dict[str, list[tuple[int, Any]]] = {}
+    for one in session.blocks(newest_first=True):
+        match one.item:
+            case {"type": "assistant", "message": {"id": str(id)} as message} if (
+                one.position > after or id in answers
+            ):
+                answers.setdefault(id, []).insert(0, (one.position - len(one.pieces), message))
+            case {"type": "assistant"} if one.position <= after:
+                break
+            case _ if one.position <= after and not answers:
+                break
+    for pieces in reversed(answers.values()):
+        known = read_call_reports([message for before, message in pieces if before < after])
+        for call in read_call_reports([message for _, message in pieces]):
+            if call not in known:
+                session.record_call(max(1, pieces[0][0]), **call)
 
 
 def _write_entries(view: HistoryView, session_id: str) -> list[SessionStoreEntry]:

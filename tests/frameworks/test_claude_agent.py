@@ -14,7 +14,7 @@ from uuid import UUID, uuid5
 import pytest
 from databases import each_database
 from framework_adapters import find_adapter, make_claude_turn
-from loopback.answers import Says
+from loopback.answers import Says, Tokens
 from loopback.providers import KEY
 from loopback.server import Loopback, loopback
 
@@ -170,6 +170,60 @@ def test_what_is_no_message_is_a_note_and_one_answer_is_one_message(opened: Sess
     assert len(transcripts.log(MAIN).view().entries) == 5
 
 
+def make_answer(id: str, *outputs: int, model: str = "claude-sonnet-4-5") -> list[dict[str, Any]]:
+    """Return the entries of one answer, each with what was counted until then."""
+    return [
+        {
+            "type": "assistant",
+            "uuid": f"{id}-{at}",
+            "message": {
+                "id": id,
+                "type": "message",
+                "role": "assistant",
+                "model": model,
+                "content": [{"type": "text", "text": f"Piece {at}."}],
+                "usage": {
+                    "input_tokens": 10,
+                    "cache_read_input_tokens": 2_000,
+                    "output_tokens": output,
+                },
+            },
+        }
+        for at, output in enumerate(outputs)
+    ]
+
+
+@each_database
+def test_each_answer_is_one_call_whose_last_count_holds(opened: SessionStore) -> None:
+    transcripts = open_transcripts(opened)
+    prompt = make_claude_turn(0)[1:2]
+    first, second = make_answer("msg_1", 1, 300, 2), make_answer("msg_2", 1, 40)
+    other = make_answer("msg_3", 7, model="<synthetic>")
+    other += make_answer("msg_4", 7)
+    other[1]["message"]["usage"]["output_tokens"] = "many"
+    asyncio.run(transcripts.append(MAIN, [*prompt, *first[:1]]))
+    asyncio.run(transcripts.append(MAIN, [*prompt, *first, second[0]]))
+    asyncio.run(transcripts.append(MAIN, [second[1], *other]))
+    asyncio.run(transcripts.append(MAIN, [*second, *other]))
+    asyncio.run(transcripts.append(SUB, [*prompt, *make_answer("msg_5", 5)]))
+
+    log = transcripts.log(MAIN)
+    blocks = list(log.blocks())
+    reports = [call.report for call in cutbank.audit(log).calls if call.report]
+    assert [
+        (one.call_id, one.model, one.usage and one.usage.output, one.fingerprint) for one in reports
+    ] == [
+        ("msg_1", "claude-sonnet-4-5", 300, None),
+        ("msg_2", "claude-sonnet-4-5", 40, None),
+    ]
+    assert [blocks[0].position, blocks[3].position] == [one.position for one in reports]
+    assert cutbank.measure_context(log).in_use.tokens > 2_010 + 40
+    costs = opened.costs().total
+    assert costs.calls == 3
+    assert costs.cost_usd == pytest.approx(3 * (10 * 3 + 2_000 * 0.3) / 1e6 + 345 * 15 / 1e6)
+    assert cutbank.verify(opened).is_ok
+
+
 def run_program(*arguments: str, server: Loopback, cwd: Path) -> str:
     """Run Python with a model on the loopback and a home of its own; return what it printed."""
     own = {"HOME": str(cwd), "CLAUDE_CONFIG_DIR": str(cwd / "config"), "IS_SANDBOX": "1"}
@@ -200,7 +254,10 @@ def test_an_agent_is_resumed_from_the_log_alone(tmp_path: Path) -> None:
     with cutbank.open(tmp_path / "log.db") as store:
         (session,) = store.sessions()
         spoken = [one.block.text for one in session.blocks(kinds=["user", "assistant"])]
+        total = store.costs().total
     assert spoken == ["First?", "Hello to you.", "Second?", "Hello to you."]
+    assert (total.calls, total.output_tokens) == (2, 2 * Tokens().output)
+    assert total.cost_usd > 0
 
 
 @pytest.mark.parametrize("where", ["module", "page"])

@@ -1,7 +1,7 @@
 """Reads a provider's responses and messages into blocks."""
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 from uuid import uuid4
 
@@ -18,11 +18,7 @@ from ....domain.blocks import (
 from ....domain.errors import InvalidResponseError, InvalidSettingError
 from ....domain.native_item import Item
 from ....domain.session_events import Usage
-from ...transcripts.formats.claude_code.entries import (
-    make_call_id,
-    read_claude_calls,
-    read_claude_usage,
-)
+from ...transcripts.formats.claude_code.entries import SYNTHETIC_MODEL, ProviderMessage
 from ...transcripts.formats.content import base64_to_bytes, media_kind_of
 from ...transcripts.formats.fields import JsonDict, MalformedError, get_field, require_field
 from ...transcripts.formats.json_lines import SourceLine
@@ -95,6 +91,19 @@ def read_message(message: Mapping[str, Any], provider: str) -> Item:
         for part in parts or [UnknownPart("", value)]
     ]
     return Item(text, blocks, provider)
+
+
+def read_call_reports(pieces: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Read what Anthropic reported of the calls behind a message, each for `session.record_call`.
+
+    `pieces` are the message as a program stored it while it was streamed, once or several times.
+    Empty if no model wrote it, or if the report is malformed.
+    """
+    try:
+        calls = _read_claude_calls(pieces) if pieces else []
+    except MalformedError:
+        return []
+    return [call for call in calls if call["model"] != SYNTHETIC_MODEL]
 
 
 def _spell_native(block: AnyBlock) -> AnyBlock:
@@ -184,16 +193,18 @@ def _read_anthropic(body: JsonDict) -> ProviderResponse:
             {"role": "assistant", "content": [item]}, _LINE, 1
         )
     )
-    stop_reason = get_field(body, "stop_reason", str)
-    response = _make_response(body, "anthropic", pieces, read_claude_usage(body), stop_reason)
-    calls = read_claude_calls(body["usage"]) if response.usage else []
-    if not calls:
-        return response
-    later = [
-        (make_call_id(response.id, number), model or response.model, usage)
-        for number, (model, usage) in enumerate(calls[1:], 2)
-    ]
-    return response._replace(usage=calls[0][1], later_calls=tuple(later))
+    call, *others = _read_claude_calls([body])
+    later = tuple((other["call_id"], other["model"], other["usage"]) for other in others)
+    response = _make_response(body, "anthropic", pieces, call["usage"], call["stop_reason"])
+    return response._replace(later_calls=later)
+
+
+def _read_claude_calls(pieces: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    message = ProviderMessage(require_field(dict(pieces[0]), "id", str), "", None)
+    for piece in pieces:
+        message.update(dict(piece))
+    names = ("call_id", "model", "usage", "stop_reason")
+    return [{name: call.fields[name] for name in names} for call in message.report_calls()]
 
 
 def _read_chat(body: JsonDict) -> ProviderResponse:

@@ -1,6 +1,7 @@
 """Reads and writes the streams of one session: what a session, its loop and its audits work on."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import asdict
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict, TypeVar, Unpack, cast
 from uuid import UUID
@@ -396,9 +397,14 @@ class SessionLog:
                 raise ConflictError(taken) from None
         return forked
 
-    def record_call(self, view: HistoryView, call_id: str, **call: Unpack[CallReport]) -> None:
-        """Record that a model was sent `view`; its coordinate and fingerprint prove which."""
-        fields = make_call_fields(view, call.pop("renderer", "neutral"))
+    def record_call(
+        self, view: HistoryView | int, call_id: str, **call: Unpack[CallReport]
+    ) -> None:
+        """Record that a model was sent `view`; see `StoredSession.record_call`."""
+        if isinstance(view, int):
+            fields = asdict(self.reader().find_coordinate(view)[0])
+        else:
+            fields = make_call_fields(view, call.pop("renderer", "neutral"))
         self.change(lambda session: session.record_call({**call, "call_id": call_id, **fields}))
 
     def record_overflow(self, message: str, view: HistoryView, *, model: str | None) -> None:

@@ -128,10 +128,14 @@ class StoredSession:
         if changes:
             self.log.change(lambda session: [change(session) for change in changes])
 
-    def record_call(self, view: HistoryView, *, call_id: str, **call: Unpack[CallReport]) -> None:
+    def record_call(
+        self, view: HistoryView | int, *, call_id: str, **call: Unpack[CallReport]
+    ) -> None:
         """Record that a model was sent `view`; its coordinate and fingerprint prove which.
 
-        `usage` is what the provider reported, `renderer` the format that was sent.
+        Where another program called the model, `view` is the last position that it sent, and
+        nothing is proved. `usage` is what the provider reported, `renderer` the format that was
+        sent. Of a `call_id` that is recorded again, the last report counts.
         """
         self.log.record_call(view, call_id, **call)
 

@@ -208,3 +208,27 @@ def test_each_call_behind_a_message_is_recorded_with_its_model(session: StoredSe
     proofs = [one.shown.proof for one in audited]
     assert proofs == [RequestProof.PROVED, *[RequestProof.RECONSTRUCTED] * 2]
     assert sum(call.cost_usd or 0 for call in recorded) == pytest.approx(0.02)
+
+
+def test_calls_of_another_program_are_recorded_at_a_position_and_prove_nothing(
+    session: StoredSession,
+) -> None:
+    answer = {"id": "msg_1", "model": "claude-opus-4-6"}
+    pieces = [
+        answer | {"usage": {"input_tokens": 9, "output_tokens": output}} for output in (1, 40, 2)
+    ]
+    sent = session.position
+    session.append(Block.assistant("It needs water."))
+
+    for call in cutbank.read_call_reports(pieces):
+        session.record_call(sent, **call)
+
+    audited = cutbank.audit_call(session, 1)
+    assert audited.reported
+    assert audited.reported.usage
+    assert (audited.reported.position, audited.reported.usage.output) == (sent, 40)
+    assert audited.shown.proof is RequestProof.RECONSTRUCTED
+    assert cutbank.read_call_reports([answer | {"model": "<synthetic>"}]) == []
+    assert cutbank.read_call_reports([answer | {"usage": "none"}]) == []
+    with pytest.raises(cutbank.NotFoundError, match="no position 99"):
+        session.record_call(99, call_id="msg_2")
