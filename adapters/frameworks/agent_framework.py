@@ -24,7 +24,7 @@
 
 import json
 from base64 import b64decode
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from itertools import takewhile
 from pathlib import Path
 from typing import Any, cast
@@ -35,6 +35,7 @@ from agent_framework import (
     ChatContext,
     ChatMiddleware,
     Content,
+    FunctionTool,
     HistoryProvider,
     Message,
     SessionContext,
@@ -98,7 +99,7 @@ class CutbankHistoryProvider(HistoryProvider):
         self._loaded: dict[str, AgentLoop] = {}
         """The loop that prepared the view which was loaded last, by session."""
         self.retry: ChatMiddleware = _Retry(self)
-        """A middleware for agents that store each call: asks again after an overflow."""
+        """A middleware: stores instructions and tools; where each call is stored, asks again."""
 
     def log(self, session_id: str) -> StoredSession:
         """Return the stored session. Raises NotFoundError if there is none."""
@@ -183,6 +184,8 @@ class CutbankHistoryProvider(HistoryProvider):
 class _Retry(ChatMiddleware):
     """Compacts after the model refused a call as too long, and lets it be made again.
 
+    Only a middleware sees all instructions and tools that a call is made with, so it stores them.
+
     The framework loads the history for each call behind this middleware, so it is the smaller view
     then.
     """
@@ -194,6 +197,8 @@ class _Retry(ChatMiddleware):
         session_id = context.session.session_id if context.session else ""
         asked = list(context.messages)
         self._history.take_loop(session_id)
+        if session_id:
+            await run_async(self._configure, session_id, context.options or {})
         try:
             await call_next()
         # Each client has its own error; handle_overflow raises all but an overflow again.
@@ -204,6 +209,18 @@ class _Retry(ChatMiddleware):
             await run_async(loop.handle_overflow, error)
             context.messages = asked
             await call_next()
+
+    def _configure(self, session_id: str, options: Mapping[str, Any]) -> None:
+        instructions = options.get("instructions")
+        history = self._history
+        history.store.session(session_id, namespace=history.namespace).configure(
+            system_prompt=instructions if isinstance(instructions, str) else None,
+            tools=[
+                tool.to_json_schema_spec()
+                for tool in options.get("tools") or ()
+                if isinstance(tool, FunctionTool)
+            ],
+        )
 
 
 def _read_message(message: Message) -> Item:

@@ -87,6 +87,17 @@ def check_pairs(messages: list[Any]) -> None:
 
 
 @pytest.mark.parametrize("each_call", [True, False])
+def test_the_session_has_the_instructions_and_tools_of_its_calls(
+    opened: SessionStore, server: Loopback, each_call: bool
+) -> None:
+    ask(opened, server, 1, each_call=each_call)
+
+    view = opened.session("s", create=False).view()
+    assert view.system_prompt == server.requests[0].body["messages"][0]["content"] == "Be brief."
+    assert view.tool_definitions == server.requests[0].body["tools"]
+
+
+@pytest.mark.parametrize("each_call", [True, False])
 def test_a_long_session_is_compacted_while_the_log_keeps_all(
     opened: SessionStore, server: Loopback, each_call: bool
 ) -> None:
