@@ -7,22 +7,22 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .adapters.analysis.auditing.audit import Audit as Audit
-    from .adapters.analysis.auditing.audit import audit as audit
-    from .adapters.analysis.auditing.audit import audit_call as audit_call
-    from .adapters.analysis.auditing.audit import lineage_tree as lineage_tree
-    from .adapters.analysis.auditing.diffs import diff as diff
+    from .adapters.analysis.audit import Audit as Audit
+    from .adapters.analysis.audit import audit as audit
+    from .adapters.analysis.audit import audit_call as audit_call
+    from .adapters.analysis.audit import lineage_tree as lineage_tree
     from .adapters.analysis.backtest.backtest import backtest as backtest
     from .adapters.analysis.backtest.tuning import TuningResult as TuningResult
     from .adapters.analysis.backtest.tuning import tune as tune
-    from .adapters.analysis.replaying.run_replay import Replay as Replay
-    from .adapters.analysis.replaying.run_replay import replay as replay
+    from .adapters.analysis.diffs import diff as diff
+    from .adapters.analysis.run_replay import Replay as Replay
+    from .adapters.analysis.run_replay import replay as replay
     from .adapters.analysis.verifier import verify as verify
-    from .adapters.models.summarizers.command_summarizer import (
+    from .adapters.models.command_summarizer import (
         CommandSummarizer as CommandSummarizer,
     )
-    from .adapters.models.summarizers.llm_summarizer import LlmSummarizer as LlmSummarizer
-    from .adapters.models.summarizers.summarizer_catalog import get_summarizer as get_summarizer
+    from .adapters.models.llm_summarizer import LlmSummarizer as LlmSummarizer
+    from .adapters.models.summarizer_catalog import get_summarizer as get_summarizer
     from .adapters.runtime.agent_loop import AgentLoop as AgentLoop
     from .adapters.runtime.async_store import AsyncAgentLoop as AsyncAgentLoop
     from .adapters.runtime.async_store import AsyncRecords as AsyncRecords
@@ -67,7 +67,7 @@ if TYPE_CHECKING:
     from .adapters.settings.settings import Settings as Settings
     from .adapters.transcripts.reports import ExportReport as ExportReport
     from .adapters.transcripts.reports import FileReport as FileReport
-    from .domain.backtest.cell import BacktestResult as BacktestResult
+    from .domain.backtest_cell import BacktestResult as BacktestResult
     from .domain.blocks import Block as Block
     from .domain.blocks import BlockKind as BlockKind
     from .domain.blocks import Text as Text
@@ -134,23 +134,23 @@ if TYPE_CHECKING:
     from .projections.history_view import HistoryView as HistoryView
     from .projections.lineage_tree import LineageTree as LineageTree
     from .projections.rendering.catalog import register_renderer as register_renderer
-    from .projections.rendering.view_items import ViewItem as ViewItem
-    from .projections.rendering.view_items import list_items as list_items
+    from .projections.rendering.neutral import ViewItem as ViewItem
+    from .projections.rendering.neutral import list_items as list_items
     from .projections.view_content import ViewContent as ViewContent
     from .projections.view_diff import ViewDiff as ViewDiff
 
     __version__: str
 
 _NAMES = {
-    "adapters.analysis.auditing.audit": "Audit audit audit_call lineage_tree",
-    "adapters.analysis.auditing.diffs": "diff",
+    "adapters.analysis.audit": "Audit audit audit_call lineage_tree",
+    "adapters.analysis.diffs": "diff",
     "adapters.analysis.backtest.backtest": "backtest",
     "adapters.analysis.backtest.tuning": "TuningResult tune",
-    "adapters.analysis.replaying.run_replay": "Replay replay",
+    "adapters.analysis.run_replay": "Replay replay",
     "adapters.analysis.verifier": "verify",
-    "adapters.models.summarizers.command_summarizer": "CommandSummarizer",
-    "adapters.models.summarizers.llm_summarizer": "LlmSummarizer",
-    "adapters.models.summarizers.summarizer_catalog": "get_summarizer",
+    "adapters.models.command_summarizer": "CommandSummarizer",
+    "adapters.models.llm_summarizer": "LlmSummarizer",
+    "adapters.models.summarizer_catalog": "get_summarizer",
     "adapters.runtime.agent_loop": "AgentLoop",
     "adapters.runtime.async_store": "AsyncAgentLoop AsyncRecords AsyncSession AsyncStore",
     "adapters.runtime.compaction.background": "Cancellation",
@@ -179,7 +179,7 @@ _NAMES = {
     "adapters.settings.policy_catalog": "get_policy",
     "adapters.settings.settings": "MaintenanceSettings RetentionSettings Settings",
     "adapters.transcripts.reports": "ExportReport FileReport",
-    "domain.backtest.cell": "BacktestResult",
+    "domain.backtest_cell": "BacktestResult",
     "domain.blocks": "Block BlockKind Text ToolCall ToolResult",
     "domain.compaction_events": "Trigger",
     "domain.errors": (
@@ -216,7 +216,7 @@ _NAMES = {
     "projections.audit_entries": "AuditedCall",
     "projections.lineage_tree": "LineageTree",
     "projections.rendering.catalog": "register_renderer",
-    "projections.rendering.view_items": "ViewItem list_items",
+    "projections.rendering.neutral": "ViewItem list_items",
     "projections.view_content": "ViewContent",
     "projections.view_diff": "ViewDiff",
 }

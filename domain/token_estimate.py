@@ -1,9 +1,10 @@
-"""Estimates tokens, four characters each by default, and defines what counts and counters are."""
+"""Estimates tokens, four characters each by default, and calibrates them by providers' reports."""
 
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from types import MappingProxyType
 from typing import NamedTuple, Protocol
 
 from .blocks import AnyBlock, Block, BlockKind, Media, Text, ToolCall, ToolResult
@@ -146,3 +147,136 @@ def compute_kind_shares(sizes: Iterable[tuple[BlockKind, int]]) -> tuple[KindSha
         kinds.setdefault(kind, []).append(tokens)
     shares = [KindShare(kind, len(tokens), sum(tokens)) for kind, tokens in kinds.items()]
     return tuple(sorted(shares, key=lambda share: -share.tokens))
+
+
+class ContentKind(StrEnum):
+    """A kind of content that a model's tokenizer treats alike."""
+
+    TEXT = "text"
+    """Text of users and harnesses."""
+    ANSWER = "answer"
+    THINKING = "thinking"
+    CALL = "tool calls"
+    RESULT = "tool results"
+    MEDIA = "media"
+    REQUEST = "request"
+    """System prompt, tools, and the summary."""
+    FRAME = "frame"
+    """Tokens that a provider adds around each block, which no estimate of text includes."""
+
+
+FRAME_TOKENS = 4
+"""Tokens around a block before anything was learned."""
+PRIOR_WEIGHT_TOKENS = 500.0
+"""The weight of the estimate itself, in tokens: so many reported tokens outweigh it."""
+MIN_RATIO, MAX_RATIO = 0.25, 4.0
+"""The limits of a ratio, which allow for tokens of one to sixteen characters."""
+MAX_UNSEEN_TOKENS = 250_000
+"""The most tokens that a provider may count for its own tools and prompts, which no log holds."""
+MAX_EXTRA_BLOCK_TOKENS, MAX_TOKENS_PER_SEALED_CHAR = 200, 1
+"""How much larger an answer may be than it shows: tokens a block, tokens a sealed character."""
+
+ContentTokens = Mapping[ContentKind, int]
+
+CONTENT_KINDS: Mapping[BlockKind, ContentKind] = MappingProxyType(
+    {
+        BlockKind.ASSISTANT: ContentKind.ANSWER,
+        BlockKind.THINKING: ContentKind.THINKING,
+        BlockKind.TOOL_CALL: ContentKind.CALL,
+        BlockKind.TOOL_RESULT: ContentKind.RESULT,
+    }
+)
+"""Other kinds are text."""
+
+
+@dataclass(frozen=True, slots=True)
+class CalibrationSums:
+    """The estimated and reported tokens of one kind of content."""
+
+    estimated: float = PRIOR_WEIGHT_TOKENS
+    reported: float = PRIOR_WEIGHT_TOKENS
+
+    @property
+    def ratio(self) -> float:
+        return min(MAX_RATIO, max(MIN_RATIO, self.reported / self.estimated))
+
+
+_NOTHING: Mapping[ContentKind, CalibrationSums] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True)
+class TokenCalibration:
+    """The model's tokens for each estimated token, by kind of content.
+
+    An immutable value: each call returns a new one.
+    """
+
+    model: str | None = None
+    """The model whose ratios are in use: that of the newest call."""
+    models: Mapping[str | None, Mapping[ContentKind, CalibrationSums]] = field(default_factory=dict)
+    prior: Mapping[ContentKind, float] = field(default_factory=dict)
+    """The ratios of content without reports, by kind; 1.0 for others."""
+
+    @property
+    def has_learned(self) -> bool:
+        return bool(self.prior or self._find_model_sums(self.model))
+
+    def get_ratio(self, sort: ContentKind) -> float:
+        return self._find_sums(sort).ratio
+
+    def predict_tokens(self, load: ContentTokens) -> float:
+        return sum(size * self._find_sums(sort).ratio for sort, size in load.items() if size)
+
+    def switch_model(self, model: str | None) -> "TokenCalibration":
+        """Return the calibration for another model; a new one starts with the last one's ratios."""
+        if model == self.model:
+            return self
+        known = (
+            self.models
+            if model in self.models
+            else {**self.models, model: self._find_model_sums(self.model)}
+        )
+        return replace(self, model=model, models=MappingProxyType(dict(known)))
+
+    def learn_growth(self, load: ContentTokens, growth: float) -> "TokenCalibration":
+        """Return the calibration after a load was appended and the context grew by `growth` tokens.
+
+        The growth is divided in proportion to what was expected of each kind, so that the sums are
+        right and no kind absorbs the error of a rare one.
+        """
+        expected = self.predict_tokens(load)
+        if expected <= 0:
+            return self
+        # Limit the effect of one report that is out of all proportion.
+        growth = min(MAX_RATIO * expected, max(MIN_RATIO * expected, growth))
+        taught = dict(self._find_model_sums(self.model))
+        for sort, size in load.items():
+            if size > 0:
+                one = self._find_sums(sort)
+                share = growth * size * one.ratio / expected
+                taught[sort] = CalibrationSums(one.estimated + size, one.reported + share)
+        models = {**self.models, self.model: MappingProxyType(taught)}
+        return replace(self, models=MappingProxyType(models))
+
+    def _find_sums(self, sort: ContentKind) -> CalibrationSums:
+        return self._find_model_sums(self.model).get(sort) or CalibrationSums(
+            reported=PRIOR_WEIGHT_TOKENS * self.prior.get(sort, 1.0)
+        )
+
+    def _find_model_sums(self, model: str | None) -> Mapping[ContentKind, CalibrationSums]:
+        return self.models.get(model, _NOTHING)
+
+
+def make_uniform_ratios(ratio: float) -> dict[ContentKind, float]:
+    """Return one ratio for all kinds but media, which follow the provider's own rule."""
+    return {kind: ratio for kind in ContentKind if kind is not ContentKind.MEDIA}
+
+
+def is_credible(context: int, expected: float) -> bool:
+    """Check whether a reported context is possible, given the expected tokens.
+
+    The lower limit is the density of text, the upper one the size of a provider's own prompt.
+    """
+    return (
+        MIN_RATIO * expected <= context <= MAX_RATIO * expected + MAX_UNSEEN_TOKENS and context > 0
+    )

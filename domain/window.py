@@ -15,8 +15,14 @@ from .pricing import Pricing
 from .ranges import Ranges
 from .session_events import ModelCalled
 from .summaries.summarizer import SummaryTemplate
-from .token_calibration import CONTENT_KINDS, ContentKind, TokenCalibration
-from .token_estimate import CHARS_PER_TOKEN, estimate_block, has_media
+from .token_estimate import (
+    CHARS_PER_TOKEN,
+    CONTENT_KINDS,
+    ContentKind,
+    TokenCalibration,
+    estimate_block,
+    has_media,
+)
 
 _T = TypeVar("_T")
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from ..domain.blocks import ASSISTANT_KINDS, BlockKind
 from ..domain.image_tokens import ImageRule, find_image_rule
 from ..domain.session_events import ModelCalled
-from ..domain.token_calibration import (
+from ..domain.token_estimate import (
     FRAME_TOKENS,
     MAX_EXTRA_BLOCK_TOKENS,
     MAX_RATIO,

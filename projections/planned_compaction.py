@@ -23,8 +23,7 @@ from ..domain.settlement import (
     settle_plan_to_fit,
 )
 from ..domain.summaries.summarizer import HIDDEN_TEXT, Draft, Material, NoticeSummarizer
-from ..domain.token_calibration import ContentKind
-from ..domain.token_estimate import estimate_text
+from ..domain.token_estimate import ContentKind, estimate_text
 from ..domain.window import Plan, Window
 from .view_content import RecordedEvent
 

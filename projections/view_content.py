@@ -14,9 +14,11 @@ from ..domain.event import Event
 from ..domain.image_tokens import ImageRule, count_media_tokens
 from ..domain.native_item import CutItem
 from ..domain.session_events import RequestSettingsSet, SystemPromptSet, ToolsSet
-from ..domain.token_calibration import CONTENT_KINDS, FRAME_TOKENS, ContentKind
 from ..domain.token_estimate import (
+    CONTENT_KINDS,
+    FRAME_TOKENS,
     CharacterEstimate,
+    ContentKind,
     TokenCounter,
     estimate_text,
     has_media,

@@ -9,7 +9,7 @@ from ..domain.token_estimate import KindShare, PromptSizeChange, compute_kind_sh
 from .compaction_window import make_item
 from .history_view import HistoryView
 from .lost_facts import LostFact, SessionText, find_lost_facts
-from .read_models.searchable_text import make_excerpt
+from .search_texts import make_excerpt
 from .view_content import Coordinate, ViewEntry
 
 LINE_CHARS = 200

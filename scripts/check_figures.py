@@ -12,7 +12,7 @@ from pathlib import Path
 
 from measure_summaries import LIMIT, measure, print_header, print_scores, read_sessions
 
-from cutbank.domain.backtest.cell import (
+from cutbank.domain.backtest_cell import (
     BacktestResult,
     Cell,
     SetupTotal,

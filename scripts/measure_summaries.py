@@ -24,8 +24,8 @@ from pathlib import Path
 
 import cutbank
 from cutbank import Draft, LlmSummarizer, Material, WindowItem
-from cutbank.adapters.analysis.replaying.deciders import RECORDED_POLICY, make_decider
-from cutbank.adapters.analysis.replaying.recordings import read_decisions, read_recording
+from cutbank.adapters.analysis.deciders import RECORDED_POLICY, make_decider
+from cutbank.adapters.analysis.run_replay import read_decisions, read_recording
 from cutbank.adapters.runtime.compaction.background import Cancellation
 from cutbank.adapters.runtime.compaction.summary_chain import SummaryChain
 from cutbank.domain.blocks import BlockKind

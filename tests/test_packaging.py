@@ -90,7 +90,7 @@ def test_the_wheel_runs_on_its_own(tmp_path: Path) -> None:
     (wheel,) = dist.glob("*.whl")
     with zipfile.ZipFile(wheel) as archive:
         names = archive.namelist()
-    assert {"cutbank/py.typed", "cutbank/adapters/analysis/pages/base.html"} <= set(names)
+    assert {"cutbank/py.typed", "cutbank/adapters/analysis/templates/base.html"} <= set(names)
     assert not [name for name in names if "tests" in name or "/test_" in name]
     tops = {name.partition("/")[0] for name in names}
     assert {top for top in tops if not top.endswith(".dist-info")} == {"cutbank"}

@@ -35,7 +35,7 @@ from ..storage.event_log.storage_errors import translate_storage_errors
 from ..storage.event_log.stream_check import check_stream, make_guard
 from ..storage.view_reader import ViewReader
 from ..transcripts.reports import VerificationReport, Violation
-from .auditing.sent_views import SentViews
+from .sent_views import SentViews
 
 
 def verify(

@@ -9,6 +9,14 @@ from pathlib import Path
 from uuid import UUID
 
 from ...domain.errors import ConflictError, NotFoundError
+from ..storage.databases.checked_cache import (
+    BACKTEST_CACHE_FILE,
+    SUMMARY_CACHE_FILE,
+    empty_cache,
+    find_cache_file,
+)
+from ..storage.databases.database_file import find_database_path
+from ..storage.databases.sqlite_schema import LOG_APPLICATION_ID
 from ..storage.event_log.addresses import is_postgres
 from ..storage.event_log.chain import SessionName
 from ..storage.event_log.deletion import delete_sessions, find_forks, find_subject
@@ -21,14 +29,6 @@ from ..storage.event_log.erasure import (
 )
 from ..storage.event_log.log_tables import DeletedStream
 from ..storage.event_log.storage_errors import translate_storage_errors
-from ..storage.sqlite.checked_cache import (
-    BACKTEST_CACHE_FILE,
-    SUMMARY_CACHE_FILE,
-    empty_cache,
-    find_cache_file,
-)
-from ..storage.sqlite.database_file import find_database_path
-from ..storage.sqlite.sqlite_schema import LOG_APPLICATION_ID
 from .sessions.store_context import StoreContext
 
 

@@ -42,7 +42,7 @@ from ..transcripts.formats.outgoing import (
 )
 from ..transcripts.formats.steps import SOURCE_RETRACTIONS
 from ..transcripts.reports import ExportReport
-from .archive.archives import write_archive
+from .archives import write_archive
 from .kept_sources import find_kept_source, write_folder
 from .sessions.session_log import SessionLog, list_logs
 from .sessions.stored_session import StoredSession

@@ -11,7 +11,7 @@ from pathlib import Path, PurePath
 from tempfile import TemporaryDirectory
 
 from ...domain.errors import ExportError, InvalidSettingError, NotFoundError
-from ...projections.read_models.search_query import SNIPPET_CHARS, Snippet
+from ...projections.search_texts import SNIPPET_CHARS, Snippet
 from ..storage.event_log.log_reader import LogReader
 from ..storage.event_log.log_tables import ImportRow
 from ..storage.event_log.source_segments import list_digests, read_segments

@@ -16,11 +16,11 @@ from typing import Literal
 
 from ...domain.errors import CutbankError, NotFoundError, StorageError
 from ..settings.settings import MaintenanceSettings
+from ..storage.databases import sqlite_schema
+from ..storage.databases.database_file import find_database_path
 from ..storage.event_log.addresses import is_postgres
 from ..storage.event_log.storage_errors import translate_storage_errors
 from ..storage.private_files import make_file
-from ..storage.sqlite import sqlite_schema
-from ..storage.sqlite.database_file import find_database_path
 from .erasing import apply_retention
 from .sessions.session_store import SessionStore
 

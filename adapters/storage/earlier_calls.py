@@ -10,13 +10,13 @@ from ...domain.compaction_events import CompactBoundary, RecordedCalibration, Su
 from ...domain.context_limit import NOTHING_LOGGED, LoggedContext
 from ...domain.ranges import Ranges, Run
 from ...domain.session_events import ModelCalled
-from ...domain.token_calibration import (
+from ...domain.token_estimate import (
     MAX_RATIO,
     MIN_RATIO,
     ContentKind,
+    estimate_text,
     make_uniform_ratios,
 )
-from ...domain.token_estimate import estimate_text
 from ...projections.context_usage import EarlierUsage
 from ...projections.view_content import RecordedEvent
 from .event_log.chain import Chain

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from ...domain.blocks import BlockKind, Media
+from ..rendering import sendable, summary_message
 from ..view_content import ViewContent, ViewEntry
-from . import sendable, summary_message
 from .exchanges import (
     OPENING_TEXT,
     Exchange,

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Required, TypedDict
 
 from ...domain.errors import InvalidSettingError
+from ..rendering import anthropic_messages, neutral, openai_chat, openai_responses
 from ..view_content import ViewContent
-from . import anthropic_messages, neutral, openai_chat, openai_responses
 from .sendable import JsonObject
 from .summary_message import escape_foreign_summaries
 

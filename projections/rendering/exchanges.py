@@ -17,8 +17,8 @@ from ...domain.blocks import (
     ToolCall,
     ToolResult,
 )
+from ..rendering import sendable
 from ..view_content import ViewContent, ViewEntry
-from . import sendable
 from .sendable import JsonObject, copy_value
 
 NO_RESULT_TEXT = "[no result yet]"

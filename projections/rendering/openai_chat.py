@@ -3,8 +3,8 @@
 from itertools import groupby
 
 from ...domain.blocks import BlockKind, Media
+from ..rendering import sendable, summary_message
 from ..view_content import ViewContent, ViewEntry
-from . import sendable, summary_message
 from .exchanges import (
     OPENING_TEXT,
     Exchange,

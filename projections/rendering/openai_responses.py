@@ -2,8 +2,8 @@
 
 from ...domain.blocks import BlockKind, Media, Native
 from ...domain.native_item import fill_item
+from ..rendering import sendable, summary_message
 from ..view_content import ViewContent, ViewEntry
-from . import sendable, summary_message
 from .exchanges import (
     OPENING_TEXT,
     Exchange,

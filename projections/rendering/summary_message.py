@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...domain.ranges import Ranges
+from ..rendering import sendable
 from ..view_content import ViewContent
-from . import sendable
 from .sendable import JsonObject
 
 SUMMARY_PREFIX = (

@@ -4,15 +4,15 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import accumulate
 
-from ...domain.backtest.billing import CacheReport
+from ...domain.billing import CacheReport
 from ...domain.event import Event
-from ...domain.token_calibration import (
+from ...domain.token_estimate import (
+    CHARS_PER_TOKEN,
     CONTENT_KINDS,
     ContentKind,
     TokenCalibration,
     is_credible,
 )
-from ...domain.token_estimate import CHARS_PER_TOKEN
 from ..context_usage import ContextUsageTracker
 from ..history_view import HistoryFold
 from ..view_content import RecordedEvent, estimate_system_and_tools

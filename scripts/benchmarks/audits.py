@@ -7,7 +7,7 @@ from random import Random
 
 import cutbank
 from cutbank import CompactionOptions, StoredSession
-from cutbank.adapters.analysis.replaying.recordings import read_calls
+from cutbank.adapters.analysis.run_replay import read_calls
 from cutbank.adapters.runtime.sessions.session_store import open_store
 from cutbank.projections.audit_entries import AuditedCall
 

@@ -10,7 +10,7 @@ import cutbank
 from cutbank.adapters.interfaces.commands.backtest import import_temporarily
 from cutbank.adapters.interfaces.commands.demo import write_sample
 from cutbank.adapters.runtime.sessions.session_store import SessionStore
-from cutbank.domain.backtest.cell import BacktestResult
+from cutbank.domain.backtest_cell import BacktestResult
 from cutbank.domain.policies.catalog import POLICIES
 
 from .figure import Figure, Found, Options

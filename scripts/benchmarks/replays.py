@@ -9,8 +9,8 @@ from statistics import median
 from time import process_time
 
 from cutbank import SessionStore, StoredSession
-from cutbank.adapters.analysis.replaying.deciders import make_summary_writer
-from cutbank.adapters.analysis.replaying.recordings import read_recording
+from cutbank.adapters.analysis.deciders import make_summary_writer
+from cutbank.adapters.analysis.run_replay import read_recording
 from cutbank.adapters.runtime.compaction.summary_chain import SummaryChain
 from cutbank.adapters.runtime.sessions.session_store import open_store
 from cutbank.adapters.settings.policy_catalog import get_policy

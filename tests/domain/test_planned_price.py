@@ -8,7 +8,7 @@ from cutbank.domain.settlement import (
     settle_plan,
     settle_plan_to_fit,
 )
-from cutbank.domain.token_calibration import ContentKind, TokenCalibration
+from cutbank.domain.token_estimate import ContentKind, TokenCalibration
 
 SONNET = ModelFacts(
     "sonnet", prices=(Prices(input=3, output=15, cache_read=0.3, cache_write=3.75),)

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cutbank.domain.token_calibration import (
+from cutbank.domain.token_estimate import (
     MAX_RATIO,
     MAX_UNSEEN_TOKENS,
     MIN_RATIO,

@@ -21,7 +21,7 @@ from cutbank.adapters.storage.view_reader import ViewReader
 from cutbank.domain.blocks import Native
 from cutbank.domain.session_events import Usage
 from cutbank.domain.summaries.summarizer import Draft, Material
-from cutbank.domain.token_calibration import FRAME_TOKENS, ContentKind
+from cutbank.domain.token_estimate import FRAME_TOKENS, ContentKind
 from cutbank.domain.window import Plan, Window
 from cutbank.projections.context_usage import CallSample, ContextUsageTracker
 from cutbank.projections.history_view import HistoryView

@@ -10,7 +10,7 @@ from agent_talk import TOO_LONG, Scripted, full, talk
 import cutbank
 from cutbank import Block, CompactionOptions, Draft, LoopOptions, SessionStore, StoredSession
 from cutbank.adapters.analysis.verifier import verify
-from cutbank.adapters.models.summarizers.llm_summarizer import LlmSummarizer
+from cutbank.adapters.models.llm_summarizer import LlmSummarizer
 from cutbank.adapters.runtime.compaction.from_settings import make_compaction_request
 from cutbank.adapters.settings.compaction_settings import SummarySettings
 from cutbank.adapters.settings.settings import Settings

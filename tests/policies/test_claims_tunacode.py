@@ -7,7 +7,7 @@ from summarizer_talk import always
 import cutbank
 from cutbank import CompactionOptions, LoopOptions, Ranges, SessionStore, StoredSession, Usage
 from cutbank.adapters.interfaces.command_line.cli import main
-from cutbank.adapters.models.summarizers.llm_summarizer import LlmSummarizer
+from cutbank.adapters.models.llm_summarizer import LlmSummarizer
 from cutbank.adapters.runtime.agent_loop import AgentLoop
 from cutbank.adapters.runtime.compaction.event_sink import make_status_listener
 from cutbank.adapters.settings.compaction_settings import PinSettings

@@ -4,7 +4,7 @@ from datetime import datetime
 from typing import Any
 
 from cutbank.domain.idle_rules import IdleRules
-from cutbank.projections.read_models.session_row import PASSED_OVER, SessionRow
+from cutbank.projections.session_row import PASSED_OVER, SessionRow
 
 EARLIER, BEFORE, NOW, AFTER = (f"2026-01-01T{hour:02}:00:00.000Z" for hour in (7, 8, 9, 10))
 RULES = IdleRules(idle_time_s=300, least_utilization=0.5, attempts=3, backoff_s=60)

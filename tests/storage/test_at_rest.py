@@ -19,7 +19,7 @@ from sqlite_behind import sqlite_recorder
 
 import cutbank
 from cutbank import Block, verify
-from cutbank.adapters.storage.sqlite import sqlite_datastore, wal_mode
+from cutbank.adapters.storage.databases import sqlite_datastore, wal_mode
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are POSIX's here")
 

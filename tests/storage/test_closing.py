@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from cutbank.adapters.storage.sqlite.sqlite_datastore import SQLiteLogDatastore
+from cutbank.adapters.storage.databases.sqlite_datastore import SQLiteLogDatastore
 
 
 def test_a_close_waits_for_what_another_thread_is_reading(tmp_path: Path) -> None:

@@ -15,8 +15,8 @@ from sqlite_behind import sqlite_recorder
 
 import cutbank
 from cutbank import Block, StorageError, verify
-from cutbank.adapters.storage.sqlite import wal_mode
-from cutbank.adapters.storage.sqlite.sqlite_recorder import adopt_copy
+from cutbank.adapters.storage.databases import wal_mode
+from cutbank.adapters.storage.databases.sqlite_recorder import adopt_copy
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="copies of processes are POSIX's")
 
@@ -122,7 +122,8 @@ def test_a_backup_needs_no_second_look(tmp_path: Path, monkeypatch: pytest.Monke
         store.backup(tmp_path / "copy.db")
     looks: list[Path] = []
     monkeypatch.setattr(
-        "cutbank.adapters.storage.sqlite.database_file.refuse_damaged", lambda _, p: looks.append(p)
+        "cutbank.adapters.storage.databases.database_file.refuse_damaged",
+        lambda _, p: looks.append(p),
     )
 
     assert said(tmp_path / "copy.db") == ["words"]

@@ -16,7 +16,7 @@ from processes import Ended, Processes, processes
 
 import cutbank
 from cutbank import Block, verify
-from cutbank.adapters.storage.sqlite import sqlite_datastore
+from cutbank.adapters.storage.databases import sqlite_datastore
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are POSIX's here")
 

@@ -27,6 +27,7 @@ from files_at_rest import files, header_says
 import cutbank
 import cutbank.domain
 from cutbank import Block, Ranges, verify
+from cutbank.adapters.storage.databases import sqlite_schema
 from cutbank.adapters.storage.event_log.event_mapper import (
     MIN_BODY_BYTES,
     EventMapper,
@@ -36,7 +37,6 @@ from cutbank.adapters.storage.event_log.event_mapper import (
     matches_keyed_hash,
 )
 from cutbank.adapters.storage.event_log.log_tables import StoredRow
-from cutbank.adapters.storage.sqlite import sqlite_schema
 from cutbank.domain.event import Event, StoredValue
 
 FOLDER = Path(__file__).parent / "golden"
@@ -174,7 +174,7 @@ def is_stored_the_same(golden: dict[str, Any]) -> bool:
     return (after, today.topic, contents) == (before, row.topic, stored)
 
 
-NOWHERE_STORED = ("cutbank.domain.backtest.", "cutbank.domain.fidelity.")
+NOWHERE_STORED = ("cutbank.domain.backtest_", "cutbank.domain.fidelity.")
 """What a backtest measured is kept in its cache alone, under a fingerprint of the code that did."""
 
 

@@ -16,8 +16,8 @@ from transcripts import import_path
 import cutbank
 from cutbank import Block, CompactionOptions, verify
 from cutbank.adapters.interfaces.commands.demo import write_sample
+from cutbank.adapters.storage.databases import sqlite_schema
 from cutbank.adapters.storage.read_models.read_models import ReadModels
-from cutbank.adapters.storage.sqlite import sqlite_schema
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="kills processes as POSIX does")
 

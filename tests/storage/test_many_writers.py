@@ -17,7 +17,7 @@ from sqlite_behind import sqlite_recorder
 
 import cutbank
 from cutbank import Block, ConflictError, SessionStore, StoredSession, ToolCall, ToolResult
-from cutbank.adapters.storage.sqlite.sqlite_datastore import MAX_IDLE
+from cutbank.adapters.storage.databases.sqlite_datastore import MAX_IDLE
 from cutbank.domain.blocks import AnyBlock
 
 

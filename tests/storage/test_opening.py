@@ -13,8 +13,8 @@ from files_at_rest import files, said, write
 
 import cutbank
 from cutbank import Block
-from cutbank.adapters.storage.sqlite import sqlite_datastore, sqlite_schema
-from cutbank.adapters.storage.sqlite.database_file import find_database_path
+from cutbank.adapters.storage.databases import sqlite_datastore, sqlite_schema
+from cutbank.adapters.storage.databases.database_file import find_database_path
 
 
 @pytest.mark.parametrize(

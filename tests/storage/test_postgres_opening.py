@@ -13,8 +13,8 @@ from processes import Processes
 
 import cutbank
 from cutbank import SessionStore, StorageError, StoredSession, verify
+from cutbank.adapters.storage.databases import postgres_datastore, postgres_schema
 from cutbank.adapters.storage.event_log.addresses import PostgresAddress, hide_passwords
-from cutbank.adapters.storage.postgres import postgres_datastore, postgres_schema
 
 TODAY = len(postgres_schema.POSTGRES_MIGRATIONS) + 1
 """The version of the schema that is made now."""

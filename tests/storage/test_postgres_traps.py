@@ -22,13 +22,13 @@ from psycopg.errors import DeadlockDetected, SerializationFailure
 
 import cutbank
 from cutbank import Block, CutbankError, StorageError, StoredSession, verify
-from cutbank.adapters.storage.event_log import storage_errors
-from cutbank.adapters.storage.postgres import postgres_datastore, postgres_recorder
-from cutbank.adapters.storage.postgres.postgres_datastore import (
+from cutbank.adapters.storage.databases import postgres_datastore, postgres_recorder
+from cutbank.adapters.storage.databases.postgres_datastore import (
     ConnectionLostError,
     PostgresLogDatastore,
 )
-from cutbank.adapters.storage.postgres.postgres_recorder import PostgresRecorder
+from cutbank.adapters.storage.databases.postgres_recorder import PostgresRecorder
+from cutbank.adapters.storage.event_log import storage_errors
 
 
 @pytest.fixture
@@ -277,7 +277,7 @@ def test_a_copy_that_fails_leaves_nothing(
 ) -> None:
     session.append(Block.user("a"))
     monkeypatch.setattr(
-        "cutbank.adapters.storage.postgres.postgres_recorder.COPIED_TABLES",
+        "cutbank.adapters.storage.databases.postgres_recorder.COPIED_TABLES",
         {"topics": "id, nothing"},
     )
 

@@ -10,8 +10,8 @@ import pytest
 import cutbank
 from cutbank import Block, MaintenanceSettings, Settings
 from cutbank.adapters.analysis.backtest.report import write_report
-from cutbank.adapters.analysis.pages.session_page import write_page
-from cutbank.adapters.runtime.archive.archives import write_archive
+from cutbank.adapters.analysis.session_page import write_page
+from cutbank.adapters.runtime.archives import write_archive
 from cutbank.adapters.storage.private_files import open_new
 
 SAMPLES = Path(__file__).parents[1] / "samples"

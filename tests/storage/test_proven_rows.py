@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from cutbank import CacheFileError, Draft, Ranges, Usage
 from cutbank.adapters.analysis.backtest.result_cache import open_result_cache
-from cutbank.adapters.analysis.replaying.deciders import open_summary_cache
-from cutbank.domain.backtest.cell import Cell, ControlResult, Setup
+from cutbank.adapters.analysis.deciders import open_summary_cache
+from cutbank.domain.backtest_cell import Cell, ControlResult, Setup
 
 CELL = Cell(session="a", namespace="n", source=None, setup=Setup(policy="pi", limit=9), calls=3)
 CONTROL = ControlResult(session="a", namespace="n", source=None, limit=9, name="drop")

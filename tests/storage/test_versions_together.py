@@ -12,7 +12,7 @@ from sqlite_behind import sqlite_recorder
 
 import cutbank
 from cutbank import Block, StoredSession, verify
-from cutbank.adapters.storage.sqlite import sqlite_schema
+from cutbank.adapters.storage.databases import sqlite_schema
 
 GOLDEN = Path(__file__).parent / "golden"
 FILES: dict[str, tuple[str, str] | None] = {

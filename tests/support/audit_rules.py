@@ -7,7 +7,7 @@ from typing import Any
 
 import cutbank
 from cutbank import Audit, NotFoundError, Ranges, StoredSession
-from cutbank.adapters.analysis.replaying.recordings import read_recording
+from cutbank.adapters.analysis.run_replay import read_recording
 from cutbank.domain.session_events import RecordEvent
 from cutbank.projections.audit_entries import (
     AuditedBlock,

@@ -6,7 +6,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from cutbank import BacktestResult
-from cutbank.domain.backtest.cell import Bill, Cell, CellOutcome, ControlResult, MissedFact, Setup
+from cutbank.domain.backtest_cell import Bill, Cell, CellOutcome, ControlResult, MissedFact, Setup
 from cutbank.domain.fidelity.rows import Scores
 
 

@@ -13,10 +13,10 @@ import pytest
 from psycopg.sql import SQL, Identifier
 
 from cutbank import SessionStore
+from cutbank.adapters.storage.databases.postgres_recorder import PostgresRecorder
+from cutbank.adapters.storage.databases.sqlite_recorder import SQLiteRecorder
 from cutbank.adapters.storage.event_log.addresses import PostgresAddress
 from cutbank.adapters.storage.event_log.event_store import EventStore, make_environment
-from cutbank.adapters.storage.postgres.postgres_recorder import PostgresRecorder
-from cutbank.adapters.storage.sqlite.sqlite_recorder import SQLiteRecorder
 
 each_database = pytest.mark.parametrize("engine", ["sqlite", "postgres"])
 """Marks a test of the storage contract, which SQLite and PostgreSQL both keep."""

@@ -16,7 +16,7 @@ from opened_stores import store_of
 
 import cutbank
 from cutbank import Block, StoredSession
-from cutbank.adapters.storage.postgres.postgres_recorder import PostgresRecorder
+from cutbank.adapters.storage.databases.postgres_recorder import PostgresRecorder
 from cutbank.adapters.storage.process_forks import LOCK_TIMEOUT_S
 
 WRITERS = 2

@@ -14,8 +14,8 @@ from typing import Any
 
 import psycopg
 
-from cutbank.adapters.storage.postgres.postgres_recorder import PostgresRecorder
-from cutbank.adapters.storage.sqlite.sqlite_recorder import SQLiteRecorder
+from cutbank.adapters.storage.databases.postgres_recorder import PostgresRecorder
+from cutbank.adapters.storage.databases.sqlite_recorder import SQLiteRecorder
 
 ANY = ""
 COMMITTED = "committed"

@@ -1,8 +1,8 @@
 """What stands behind a store on SQLite, for tests that look behind the door."""
 
 from cutbank import SessionStore
+from cutbank.adapters.storage.databases.sqlite_recorder import SQLiteRecorder
 from cutbank.adapters.storage.event_log.event_store import EventStore
-from cutbank.adapters.storage.sqlite.sqlite_recorder import SQLiteRecorder
 
 
 def sqlite_recorder(store: SessionStore | EventStore) -> SQLiteRecorder:

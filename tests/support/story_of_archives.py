@@ -8,7 +8,7 @@ from databases import asked
 from transcripts import import_path
 
 from cutbank import Block, CompactionOptions, FileReport, Parent, SessionStore, ToolCall, ToolResult
-from cutbank.adapters.runtime.archive.archives import write_archive
+from cutbank.adapters.runtime.archives import write_archive
 from cutbank.domain.blocks import BlockKind, Media
 from cutbank.domain.policies.reserve_headroom import ReserveHeadroom
 

@@ -22,7 +22,7 @@ from cutbank import (
     Usage,
     end_turn,
 )
-from cutbank.adapters.analysis.replaying.recordings import read_recording
+from cutbank.adapters.analysis.run_replay import read_recording
 from cutbank.adapters.runtime.agent_loop import AgentLoop
 from cutbank.adapters.settings.settings import Settings
 from cutbank.domain.compaction_events import CompactBoundary, Summary

@@ -8,14 +8,14 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from ....domain.backtest.cell import BacktestResult, Cell, Setup
+from ....domain.backtest_cell import BacktestResult, Cell, Setup
 from ....domain.errors import BacktestError
 from ....domain.hooks import Progress
 from ...runtime.sessions.session_store import SessionStore
 from ...runtime.sessions.stored_session import StoredSession
+from ...storage.databases.database_file import is_in_memory
 from ...storage.event_log.addresses import is_postgres
 from ...storage.event_log.storage_errors import translate_storage_errors
-from ...storage.sqlite.database_file import is_in_memory
 from .backtest_pool import (
     DEFAULT_TIMEOUT_S,
     BenchTerms,

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from pebble import ProcessExpired, ProcessPool
 
-from ....domain.backtest.cell import Cell, CellOutcome
+from ....domain.backtest_cell import Cell, CellOutcome
 from ....domain.errors import (
     BacktestError,
     CacheFileError,

@@ -6,7 +6,7 @@ from math import inf
 from operator import attrgetter
 from typing import Any, NamedTuple, TypeVar
 
-from ....domain.backtest.cell import (
+from ....domain.backtest_cell import (
     BacktestResult,
     Cell,
     CellOutcome,
@@ -16,7 +16,7 @@ from ....domain.backtest.cell import (
     compute_totals,
     list_limits,
 )
-from ....domain.backtest.comparison import Metric, SetupDifference, compare_setups
+from ....domain.backtest_comparison import Metric, SetupDifference, compare_setups
 from ....domain.fidelity.rows import Scores, divide
 from ....domain.pricing import format_dollars
 

@@ -8,8 +8,8 @@ from hashlib import blake2b
 from time import process_time
 from typing import Any, NamedTuple
 
-from ....domain.backtest.billing import PricedCall, compute_bill
-from ....domain.backtest.cell import Cell, ControlResult, MissedFact, Setup
+from ....domain.backtest_cell import Cell, ControlResult, MissedFact, Setup
+from ....domain.billing import PricedCall, compute_bill
 from ....domain.cached_property import cached_property
 from ....domain.event import Event
 from ....domain.fidelity.controls import build_controls
@@ -20,16 +20,16 @@ from ....domain.fidelity.visibility import SessionVisibility
 from ....domain.models import ModelFacts
 from ....domain.session_events import ModelCalled
 from ....domain.summaries.extractive import ExtractiveSummarizer
-from ....projections.read_models.timestamps import find_event_time
 from ....projections.replay.recorded_rows import make_session_rows
 from ....projections.replay.recording import RecordedCall, Recording, SessionTime
 from ....projections.replay.replay import ReplayedCall, collect_segments, replay_recording
+from ....projections.timestamps import find_event_time
 from ...models.context_limits import find_facts
 from ...runtime.sessions.stored_session import StoredSession
 from ...settings.settings import Settings
 from ...storage.event_log.event_mapper import dump_json
-from ..replaying.deciders import SummaryOptions, make_decider
-from ..replaying.recordings import read_calibrated
+from ..deciders import SummaryOptions, make_decider
+from ..run_replay import read_calibrated
 
 
 class ControlItem(NamedTuple):

@@ -7,11 +7,11 @@ from typing import Any
 
 from pydantic import JsonValue
 
-from ....domain.backtest.cell import Setup
+from ....domain.backtest_cell import Setup
 from ....domain.errors import InvalidSettingError
 from ....domain.settings import list_settings
 from ...settings.policy_catalog import find_policy_class, get_policy
-from ..replaying.deciders import NO_POLICY, RECORDED_POLICY, REPLAY_SUMMARIZERS, SummaryOptions
+from ..deciders import NO_POLICY, RECORDED_POLICY, REPLAY_SUMMARIZERS, SummaryOptions
 
 FIXED_DECIDERS = (NO_POLICY, RECORDED_POLICY)
 """Names that are no policies: they have no settings and write no summaries."""

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from markupsafe import Markup
 
-from ....domain.backtest.cell import (
+from ....domain.backtest_cell import (
     BacktestResult,
     Cell,
     MissedFact,
@@ -21,7 +21,7 @@ from ....domain.backtest.cell import (
     list_limits,
     restrict_to_shared_sessions,
 )
-from ....domain.backtest.comparison import (
+from ....domain.backtest_comparison import (
     IntervalEstimate,
     Metric,
     estimate_metric,
@@ -30,7 +30,7 @@ from ....domain.backtest.comparison import (
 )
 from ....domain.errors import ExportError
 from ...storage.private_files import make_folder, open_new
-from ..pages.templates import render_page, show_hidden_characters
+from ..page_templates import render_page, show_hidden_characters
 from .backtest_tables import (
     SETUP_COLUMNS,
     Columns,

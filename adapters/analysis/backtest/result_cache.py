@@ -7,10 +7,10 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from ....domain.backtest.cell import Cell, ControlResult, Setup
+from ....domain.backtest_cell import Cell, ControlResult, Setup
 from ...settings.policy_catalog import find_policy_class
+from ...storage.databases.checked_cache import BACKTEST_CACHE_FILE, CheckedCache, find_cache_file
 from ...storage.event_log.event_mapper import dump_json
-from ...storage.sqlite.checked_cache import BACKTEST_CACHE_FILE, CheckedCache, find_cache_file
 from .cells import ItemResult, MeasuredSession, TaskItem
 from .grid import FIXED_DECIDERS
 

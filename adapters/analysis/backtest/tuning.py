@@ -9,8 +9,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
-from ....domain.backtest.cell import SetupTotal, compute_totals
-from ....domain.backtest.comparison import (
+from ....domain.backtest_cell import SetupTotal, compute_totals
+from ....domain.backtest_comparison import (
     ComparisonVerdict,
     Metric,
     SetupDifference,

@@ -162,7 +162,7 @@ def write_session_page(
     if path is None:
         return None
     # Avoid a slow import where no page is written.
-    from ...analysis.pages.session_page import write_page  # noqa: PLC0415 - start-up time
+    from ...analysis.session_page import write_page  # noqa: PLC0415 - start-up time
 
     write_page(session, path, lineage=lineage, is_full=full)
     return str(path)

@@ -14,11 +14,11 @@ from ....domain.errors import NotFoundError, StorageError
 from ...runtime.sessions.session_store import SessionStore, open_store
 from ...runtime.sessions.store_context import read_store_time
 from ...runtime.sessions.stored_session import StoredSession
+from ...storage.databases.sqlite_recorder import adopt_copy
 from ...storage.event_log.addresses import hide_passwords, is_postgres, make_absolute
 from ...storage.event_log.event_store import has_log_tables
 from ...storage.event_log.storage_errors import translate_storage_errors
 from ...storage.private_files import make_folder
-from ...storage.sqlite.sqlite_recorder import adopt_copy
 from .printing import clip_text, pick, print_error, show_progress
 from .verbs import DATABASE_VARIABLE, Invocation
 

@@ -8,7 +8,7 @@ from ....domain.errors import InvalidSettingError
 from ....projections.history_view import HistoryView
 from ....projections.rendering.catalog import RENDERERS, render_view
 from ....projections.view_content import Coordinate
-from ...analysis.auditing.diffs import ViewReference, read_view_reference
+from ...analysis.diffs import ViewReference, read_view_reference
 from ...runtime.sessions.stored_session import StoredSession
 from .blocks import find_position, format_block_body, format_block_heading
 from .printing import format_count, pick, print_block, print_json, print_text

@@ -26,12 +26,12 @@ from ....projections.audit_entries import (
     SentView,
     find_source_time,
 )
-from ....projections.read_models.timestamps import format_timestamp
 from ....projections.rendering.neutral import MESSAGE_ROLES
-from ...analysis.auditing.audit import Audit, audit_call
-from ...analysis.auditing.audit import audit as audit_session
-from ...analysis.auditing.diffs import number_compactions
-from ...analysis.replaying.recordings import read_calls
+from ....projections.timestamps import format_timestamp
+from ...analysis.audit import Audit, audit_call
+from ...analysis.audit import audit as audit_session
+from ...analysis.diffs import number_compactions
+from ...analysis.run_replay import read_calls
 from ...runtime.sessions.stored_session import StoredSession
 from ..command_line.blocks import find_position, format_block_heading, list_marks
 from ..command_line.options import (

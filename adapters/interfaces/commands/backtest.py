@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from ....domain.backtest.cell import BacktestResult, CellOutcome
-from ....domain.backtest.comparison import Metric
+from ....domain.backtest_cell import BacktestResult, CellOutcome
+from ....domain.backtest_comparison import Metric
 from ....domain.errors import BacktestError, ExportError, InvalidSettingError, NotFoundError
 from ....domain.hooks import Progress
 from ...analysis.backtest.backtest import backtest as run_backtest
@@ -25,8 +25,8 @@ from ...analysis.backtest.backtest_tables import (
     make_result_tables,
 )
 from ...analysis.backtest.grid import DEFAULT_GRID_LIMIT
-from ...analysis.pages.templates import format_cell
-from ...analysis.replaying.deciders import REPLAY_SUMMARIZERS
+from ...analysis.deciders import REPLAY_SUMMARIZERS
+from ...analysis.page_templates import format_cell
 from ...runtime.sessions.session_store import SessionStore, open_store
 from ...runtime.sessions.store_context import Opening
 from ...runtime.sessions.stored_session import StoredSession

@@ -16,7 +16,7 @@ from ....domain.pricing import Pricing
 from ....domain.ranges import Ranges
 from ....domain.token_estimate import PromptSizeChange, SizeBasis
 from ....projections.history_view import HistoryView
-from ...analysis.auditing.diffs import number_compactions
+from ...analysis.diffs import number_compactions
 from ...models.context_limits import make_overrides
 from ...models.model_catalog import look_up_facts
 from ...runtime.compaction.event_sink import make_status_listener

@@ -38,7 +38,7 @@ from ..command_line.printing import (
 from ..command_line.sessions import open_call_store
 from ..command_line.verbs import DATABASE_VARIABLE, Answer, Invocation, argument
 from .compact import outcome_to_json
-from .verify import describe_verdict, verdict_to_json
+from .upkeep import describe_verdict, verdict_to_json
 
 SAMPLE_FILE = Path(__file__).parents[1] / "sample.jsonl.zst"
 """An invented Claude Code transcript, which `scripts/make_sample.py` made."""

@@ -10,7 +10,7 @@ from typing import Any
 
 from ....domain.compaction import MAIN_LINEAGE
 from ....domain.errors import ExportError
-from ...runtime.archive.archives import write_archive
+from ...runtime.archives import write_archive
 from ...runtime.exporter import export as export_session
 from ...runtime.importing.reread import ChangedEntry, ReadBlock, RereadReport
 from ...runtime.importing.reread import reread as reread_session

@@ -14,8 +14,6 @@ from typing import Any
 import typer
 
 from ....domain.errors import ImportFileError, InvalidSettingError, NegativeAnswerError
-from ...runtime.following.live_file import FileNews
-from ...runtime.following.transcript_follower import TranscriptFollower
 from ...runtime.importing.file_import import UNCHANGED, WantedFile
 from ...runtime.importing.importer import (
     FoundTranscripts,
@@ -24,6 +22,8 @@ from ...runtime.importing.importer import (
     list_hints,
     list_wanted_files,
 )
+from ...runtime.importing.live_file import FileNews
+from ...runtime.importing.transcript_follower import TranscriptFollower
 from ...runtime.importing.transcript_import import ImportOptions
 from ...transcripts.reports import FileReport
 from ..command_line.printing import (

@@ -9,7 +9,7 @@ from operator import itemgetter
 from typing import Any
 
 from ....domain.errors import InvalidSettingError
-from ....projections.read_models.timestamps import format_timestamp
+from ....projections.timestamps import format_timestamp
 from ...runtime.sessions.session_store import SessionStore
 from ...storage.read_models.costs import CallCosts, CostReport
 from ..command_line.options import parse_since

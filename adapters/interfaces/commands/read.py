@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from ....domain.compaction import MAIN_LINEAGE
 from ....domain.errors import InvalidSettingError
-from ...analysis.auditing.diffs import number_compactions
+from ...analysis.diffs import number_compactions
 from ...runtime.kept_sources import SourceHit, read_kept_lines, search_sources
 from ...runtime.sessions.recalled_blocks import RecalledBlock
 from ...runtime.sessions.session_store import SessionStore

@@ -7,9 +7,9 @@ from typing import Any
 
 from ....domain.ranges import Ranges
 from ....projections.replay.replay import ReplayCompaction, ReplayedCall
-from ...analysis.replaying import run_replay
-from ...analysis.replaying.deciders import REPLAY_SUMMARIZERS
-from ...analysis.replaying.run_replay import Replay
+from ...analysis import run_replay
+from ...analysis.deciders import REPLAY_SUMMARIZERS
+from ...analysis.run_replay import Replay
 from ..command_line.options import POLICY_SETTINGS, SESSION, parse_settings, suggest_policies
 from ..command_line.printing import (
     format_count,

@@ -6,7 +6,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from ....domain.backtest.comparison import MIN_SESSIONS, SetupDifference
+from ....domain.backtest_comparison import MIN_SESSIONS, SetupDifference
 from ....domain.errors import ExportError
 from ...analysis.backtest.grid import DEFAULT_GRID_LIMIT
 from ...analysis.backtest.tuning import Objective, TuningResult, check_optuna

@@ -150,7 +150,7 @@ def make_summarizer(name: str, settings: Settings, model: str | None = None) -> 
     """Return a summarizer with what the section `summary` says, named there or not."""
     if name == ExtractiveSummarizer().name:
         return ExtractiveSummarizer()
-    from ...models.summarizers.summarizer_catalog import get_summarizer  # noqa: PLC0415 - imported on use
+    from ...models.summarizer_catalog import get_summarizer  # noqa: PLC0415 - imported on use
 
     summary = settings.summary
     from_originals = summary.source == "originals"

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from typing import Any, cast
 
 from ....domain.idle_rules import SPEND_WINDOW, IdleRules
-from ....projections.read_models.timestamps import format_timestamp
+from ....projections.timestamps import format_timestamp
 from ...storage.event_log.storage_errors import translate_storage_errors
 from ..maintenance import Backups
 from ..sessions.session_store import SessionStore

@@ -20,8 +20,7 @@ from ..maintenance import Backups, Retention
 from ..sessions.session_store import SessionStore
 from ..sessions.store_context import ServerClock
 from ..telemetry import record_notice
-from .attempt import IdleAttempt
-from .due_sessions import DueSession, DueSessionIndex
+from .due_sessions import DueSession, DueSessionIndex, IdleAttempt
 from .notices import NoticeKind, NoticeListener, WorkerNotice
 
 logger = logging.getLogger("cutbank.idle")

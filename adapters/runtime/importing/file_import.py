@@ -11,7 +11,7 @@ from eventsourcing.persistence import PersistenceError
 from ....domain.errors import CutbankError, StorageError
 from ...transcripts.formats.catalog import recognize_format
 from ...transcripts.reports import FileReport
-from ..archive.archives import import_database, is_database
+from ..archives import import_database, is_database
 from ..sessions.session_store import SessionStore
 from .transcript_import import ImportOptions, SubAgentLinks, TranscriptImport
 

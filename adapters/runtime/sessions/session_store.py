@@ -15,12 +15,12 @@ from ....domain.errors import InvalidSettingError, NotFoundError, StorageError
 from ....domain.hooks import Listener
 from ....domain.session import Session
 from ....domain.session_events import Parent
+from ...storage.databases.database_file import find_database_path
 from ...storage.event_log.addresses import hide_passwords, is_postgres, make_absolute
 from ...storage.event_log.chain import SessionName
 from ...storage.event_log.event_store import EventStore, get_utc_now, make_environment
 from ...storage.event_log.storage_errors import translate_storage_errors
 from ...storage.private_files import is_shared
-from ...storage.sqlite.database_file import find_database_path
 from .session_log import SessionLog, check_name, check_time_zone, list_logs
 from .store_context import Opening, StoreContext
 from .stored_session import StoredSession

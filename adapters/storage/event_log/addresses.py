@@ -6,7 +6,7 @@ from typing import Any
 from urllib.parse import unquote
 
 from ....domain.errors import StorageError
-from ..sqlite.database_file import make_absolute_name
+from ..databases.database_file import make_absolute_name
 
 DEFAULT_SCHEMA = "cutbank"
 CONNECTION_DEFAULTS: dict[str, Any] = {

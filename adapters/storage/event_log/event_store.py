@@ -19,7 +19,7 @@ from ....domain.event import Aggregate, Event, load_state
 from ....domain.session import Session, SessionState, derive_session_id
 from ....domain.session_events import RECORD_TOPICS, RecordEvent, SessionOpened
 from ....projections.view_content import TokenCounts
-from ..sqlite.sqlite_recorder import open_sqlite  # with the store, not when it is first opened
+from ..databases.sqlite_recorder import open_sqlite  # with the store, not when it is first opened
 from .addresses import hide_passwords, is_postgres
 from .chain import (
     MAX_CACHED_STREAMS,
@@ -309,14 +309,14 @@ def open_recorder(address: str, synchronous: str) -> Recorder:
     if not is_postgres(address):
         return open_sqlite(address, synchronous)
     _check_extra(address)
-    from ..postgres.postgres_recorder import open_postgres  # noqa: PLC0415 - needs the extra
+    from ..databases.postgres_recorder import open_postgres  # noqa: PLC0415 - needs the extra
 
     return open_postgres(address, synchronous)
 
 
 def has_log_tables(address: str) -> bool:
     _check_extra(address)
-    from ..postgres.postgres_datastore import has_schema_tables  # noqa: PLC0415 - needs the extra
+    from ..databases.postgres_datastore import has_schema_tables  # noqa: PLC0415 - needs the extra
 
     return has_schema_tables(address)
 

@@ -18,7 +18,7 @@ from ....domain.event import EVENT_CLASSES, Event
 from ....domain.ranges import Ranges
 from ....domain.session import derive_session_id
 from ....domain.token_estimate import SizeBasis
-from ....projections.read_models.timestamps import add_seconds, format_timestamp
+from ....projections.timestamps import add_seconds, format_timestamp
 from ..compaction_sizes import measure_compactions
 from .row_batch import RowBatch, TouchedLineage, copy_fields
 

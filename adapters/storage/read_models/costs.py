@@ -8,7 +8,7 @@ from typing import Any
 from ....domain.errors import InvalidSettingError
 from ....domain.models import ModelOverride
 from ....domain.session_events import Usage
-from ....projections.read_models.timestamps import format_timestamp
+from ....projections.timestamps import format_timestamp
 from ...models.model_catalog import PriceLookup
 from .read_models import ReadModels
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from uuid import UUID
 
 from ....domain.errors import NotFoundError
-from ....projections.read_models.searchable_text import read_searchable_text
+from ....projections.search_texts import read_searchable_text
 from ..event_log.event_store import EventStore
 from ..event_log.log_tables import StoredRow
 from .row_batch import RowBatch

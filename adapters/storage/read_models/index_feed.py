@@ -24,8 +24,8 @@ from ....domain.session_events import (
     Usage,
 )
 from ....domain.token_estimate import estimate_text
-from ....projections.read_models.session_row import SessionRow, compute_utilization, name_level
-from ....projections.read_models.timestamps import (
+from ....projections.session_row import SessionRow, compute_utilization, name_level
+from ....projections.timestamps import (
     BLOCK_EVENTS,
     find_event_time,
     format_timestamp,

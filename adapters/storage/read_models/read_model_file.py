@@ -15,12 +15,7 @@ from platformdirs import user_state_path
 from sqlite_utils import Database
 
 from ....domain.errors import StorageError
-from ..event_log.addresses import hide_passwords, is_postgres
-from ..event_log.event_store import EventStore
-from ..event_log.log_tables import StoredRow
-from ..event_log.storage_errors import translate_storage_errors
-from ..private_files import make_folder
-from ..sqlite.database_file import (
+from ..databases.database_file import (
     find_database_path,
     immediate_transaction,
     is_in_memory,
@@ -29,7 +24,12 @@ from ..sqlite.database_file import (
     read_inode,
     rewrite_database,
 )
-from . import schema
+from ..event_log.addresses import hide_passwords, is_postgres
+from ..event_log.event_store import EventStore
+from ..event_log.log_tables import StoredRow
+from ..event_log.storage_errors import translate_storage_errors
+from ..private_files import make_folder
+from ..read_models import schema
 
 _DAMAGE_CODES = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
 

@@ -7,7 +7,7 @@ from typing import Self
 from ....domain.context_limit import ContextLimit, LoggedContext
 from ....domain.errors import InvalidSettingError
 from ....domain.hooks import Progress
-from ....projections.read_models.search_query import SearchQuery
+from ....projections.search_texts import SearchQuery
 from ...models.context_limits import resolve_limit
 from ...settings.settings import Settings as UserSettings
 from ..event_log.event_store import EventStore

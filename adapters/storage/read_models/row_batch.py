@@ -10,8 +10,8 @@ from sqlite_utils import Database
 
 from ....domain.context_limit import ContextLimit, LoggedContext
 from ....domain.event import MAX_COUNT
-from ....projections.read_models.session_row import SessionRow
 from ....projections.rendering.sendable import replace_half_characters
+from ....projections.session_row import SessionRow
 from ..event_log.event_store import EventStore
 from ..event_log.log_tables import StoredRow
 

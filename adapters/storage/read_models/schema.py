@@ -3,7 +3,7 @@
 from sqlite_utils import Database
 
 from ....domain.context_limit import DEFAULT_LIMIT, LimitSource
-from ..sqlite.sqlite_schema import run_script
+from ..databases.sqlite_schema import run_script
 
 APPLICATION_ID = 0x63757472
 """`cutr`, in the file's header; only a file with this id or without any is replaced."""

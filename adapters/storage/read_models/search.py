@@ -11,13 +11,15 @@ from sqlite_utils import Database
 from ....domain.compaction_events import Summary
 from ....domain.errors import StorageError
 from ....domain.event import MAX_COUNT
-from ....projections.read_models.search_query import SearchQuery, Snippet, make_snippet
-from ....projections.read_models.searchable_text import (
+from ....projections.search_texts import (
     SEARCHABLE_EVENTS,
+    SearchQuery,
+    Snippet,
     make_excerpt,
+    make_snippet,
     read_searchable_text,
 )
-from ....projections.read_models.timestamps import find_event_time, format_timestamp
+from ....projections.timestamps import find_event_time, format_timestamp
 from ..event_log.event_store import EventStore
 from ..event_log.log_tables import StoredRow
 from .deleted_sessions import make_session_word

@@ -8,13 +8,13 @@ from typing import cast
 
 from ....domain.context_limit import LimitSource
 from ....domain.idle_rules import IdleRules
-from ....projections.read_models.session_row import (
+from ....projections.session_row import (
     SESSION_COLUMNS,
     IdleState,
     SessionRow,
     compute_utilization,
 )
-from ....projections.read_models.timestamps import format_timestamp
+from ....projections.timestamps import format_timestamp
 from .read_models import ReadModels
 
 _SESSIONS_QUERY = """

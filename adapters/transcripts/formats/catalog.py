@@ -4,7 +4,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from . import (
+from ..formats import (
     aider,
     atif,
     claude_code,

@@ -15,7 +15,7 @@ from transcripts import import_file, samples
 
 import cutbank
 from cutbank import Block, SessionStore, StoredSession
-from cutbank.adapters.analysis.replaying.recordings import read_calls, read_recording
+from cutbank.adapters.analysis.run_replay import read_calls, read_recording
 from cutbank.domain.blocks import Origin
 from cutbank.projections.audit_entries import (
     AuditedBlock,

@@ -9,10 +9,9 @@ from claude_code_talk import Talk
 
 import cutbank
 from cutbank import Block, IdleRules, ReserveHeadroom, StoredSession, diff
-from cutbank.adapters.analysis.auditing.audit import read_lineage_trees
+from cutbank.adapters.analysis.audit import read_lineage_trees
 from cutbank.adapters.interfaces.commands.audit import story_to_json
-from cutbank.adapters.interfaces.commands.diff import diff_to_json
-from cutbank.adapters.interfaces.commands.lineage import lineage_to_json
+from cutbank.adapters.interfaces.commands.lineage import diff_to_json, lineage_to_json
 from cutbank.adapters.storage.read_models.session_list import list_sessions
 from cutbank.domain.compaction import RECORDED_LINEAGE
 from cutbank.domain.context_limit import LimitSource

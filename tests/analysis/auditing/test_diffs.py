@@ -11,7 +11,7 @@ from lived import LIMIT, POLICY, Act, acts, live
 
 import cutbank
 from cutbank import Block, CompactionOptions, Ranges, StoredSession, ToolCall, ToolResult, diff
-from cutbank.adapters.analysis.auditing.diffs import (
+from cutbank.adapters.analysis.diffs import (
     ViewReference,
     list_boundaries,
     read_fact_log,

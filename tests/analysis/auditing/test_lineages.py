@@ -9,8 +9,8 @@ from lived import LIMIT, POLICY, Act, acts, exchange, live
 
 import cutbank
 from cutbank import Block, CompactionOptions, NotFoundError, Ranges, StoredSession
-from cutbank.adapters.analysis.auditing.audit import list_session_lineages, read_lineage_trees
-from cutbank.adapters.analysis.replaying.recordings import read_decisions, read_recording
+from cutbank.adapters.analysis.audit import list_session_lineages, read_lineage_trees
+from cutbank.adapters.analysis.run_replay import read_decisions, read_recording
 from cutbank.domain.compaction_events import CompactionReverted
 from cutbank.projections.lineage_tree import BoundaryStatus
 

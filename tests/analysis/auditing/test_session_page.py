@@ -12,14 +12,14 @@ from hypothesis import strategies as st
 from lived import LIMIT, POLICY, exchange
 
 from cutbank import Block, BlockKind, SessionStore, StoredSession, ToolCall, ToolResult, Usage
-from cutbank.adapters.analysis.pages import session_page
-from cutbank.adapters.analysis.pages.session_page import (
+from cutbank.adapters.analysis import session_page
+from cutbank.adapters.analysis.page_templates import make_template_environment
+from cutbank.adapters.analysis.session_page import (
+    read_page_story,
     render_session_page,
     select_content,
     write_page,
 )
-from cutbank.adapters.analysis.pages.session_story import read_page_story
-from cutbank.adapters.analysis.pages.templates import make_template_environment
 from cutbank.domain.errors import ExportError, NotFoundError
 from cutbank.projections.audit_entries import RequestProof
 

@@ -16,7 +16,7 @@ from plotly.offline import get_plotlyjs
 
 from cutbank.adapters.analysis.backtest import report
 from cutbank.adapters.analysis.backtest.report import render_report, write_report
-from cutbank.domain.backtest.cell import BacktestResult, MissedFact
+from cutbank.domain.backtest_cell import BacktestResult, MissedFact
 from cutbank.domain.errors import ExportError
 
 

@@ -12,11 +12,11 @@ import cutbank
 from cutbank import Block, CompactionOptions, SessionStore, StoredSession
 from cutbank.adapters.analysis.backtest.cells import MeasuredSession, read_recorded_calls
 from cutbank.adapters.analysis.backtest.report import write_report
-from cutbank.adapters.analysis.replaying.recordings import read_recording
+from cutbank.adapters.analysis.run_replay import read_recording
 from cutbank.adapters.interfaces.commands.backtest import import_temporarily
 from cutbank.adapters.models.model_catalog import look_up_facts
-from cutbank.domain.backtest.billing import PricedCall
-from cutbank.domain.backtest.cell import Cell, CellOutcome, Setup
+from cutbank.domain.backtest_cell import Cell, CellOutcome, Setup
+from cutbank.domain.billing import PricedCall
 from cutbank.domain.blocks import Origin
 from cutbank.domain.session_events import ModelCalled, Usage
 from cutbank.domain.token_estimate import estimate_block

@@ -15,7 +15,7 @@ from cutbank.adapters.analysis.backtest import result_cache
 from cutbank.adapters.analysis.backtest.cells import ControlItem, MeasuredSession
 from cutbank.adapters.analysis.backtest.result_cache import fingerprint_item
 from cutbank.adapters.settings.compaction_settings import CompactionSettings
-from cutbank.domain.backtest.cell import Setup
+from cutbank.domain.backtest_cell import Setup
 
 from .conftest import talk
 

@@ -10,7 +10,7 @@ import pytest
 import cutbank
 from cutbank import BacktestError, Block, CutbankError, SessionStore
 from cutbank.adapters.analysis.backtest.backtest_pool import BenchTerms, Worker
-from cutbank.domain.backtest.cell import BacktestResult, Cell, CellOutcome, Setup
+from cutbank.domain.backtest_cell import BacktestResult, Cell, CellOutcome, Setup
 
 from .conftest import Bring, talk
 

@@ -22,8 +22,8 @@ from cutbank.adapters.analysis.backtest.tuning import (
     split_sessions,
 )
 from cutbank.adapters.interfaces.commands.tune import print_result, write_settings
-from cutbank.domain.backtest.cell import Setup
-from cutbank.domain.backtest.comparison import Metric, SetupDifference
+from cutbank.domain.backtest_cell import Setup
+from cutbank.domain.backtest_comparison import Metric, SetupDifference
 from cutbank.domain.policies.catalog import POLICIES
 from cutbank.domain.policies.policy import find_faults
 

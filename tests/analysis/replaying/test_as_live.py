@@ -12,8 +12,8 @@ from opened_stores import store_of
 from worked_live import STEPS, at_work, essence, live_blocks
 
 from cutbank import Block, HistoryView, Ranges, StoredSession, ToolCall, ToolResult, verify
-from cutbank.adapters.analysis.replaying.deciders import make_summary_writer
-from cutbank.adapters.analysis.replaying.recordings import (
+from cutbank.adapters.analysis.deciders import make_summary_writer
+from cutbank.adapters.analysis.run_replay import (
     read_decisions,
     read_recording,
     store_decisions,

@@ -9,8 +9,8 @@ import pytest
 
 import cutbank
 from cutbank import Block, Pi, SessionStore, StoredSession, ToolCall, ToolResult
-from cutbank.adapters.analysis.replaying.deciders import make_summary_writer
-from cutbank.adapters.analysis.replaying.recordings import read_recording
+from cutbank.adapters.analysis.deciders import make_summary_writer
+from cutbank.adapters.analysis.run_replay import read_recording
 from cutbank.adapters.analysis.verifier import verify
 from cutbank.adapters.runtime.compaction.summary_chain import SummaryChain
 from cutbank.domain.compaction_terms import CompactionTerms

@@ -7,8 +7,8 @@ from typing import Any
 
 import cutbank
 from cutbank import Block, Settings, StoredSession, Trigger, end_turn, get_policy
-from cutbank.adapters.analysis.replaying.deciders import make_summary_writer
-from cutbank.adapters.analysis.replaying.recordings import read_recording
+from cutbank.adapters.analysis.deciders import make_summary_writer
+from cutbank.adapters.analysis.run_replay import read_recording
 from cutbank.adapters.runtime.compaction.summary_chain import SummaryChain
 from cutbank.domain.blocks import Origin
 from cutbank.domain.compaction_events import CompactBoundary

@@ -10,8 +10,8 @@ from opened_stores import store_of
 
 import cutbank
 from cutbank import Block, LlmSummarizer, Ranges, Settings, StoredSession, Usage, WindowItem
-from cutbank.adapters.analysis.replaying.deciders import CachedSummaries, open_summary_cache
-from cutbank.adapters.storage.sqlite.checked_cache import make_cache_key
+from cutbank.adapters.analysis.deciders import CachedSummaries, open_summary_cache
+from cutbank.adapters.storage.databases.checked_cache import make_cache_key
 from cutbank.domain.errors import MissingSummariesError
 from cutbank.domain.summaries.summarizer import Draft, Material
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from cutbank.domain.backtest.billing import CacheReport, PricedCall, compute_bill
+from cutbank.domain.billing import CacheReport, PricedCall, compute_bill
 from cutbank.domain.models import ModelFacts, Prices
 
 SONNET = ModelFacts("sonnet", prices=(Prices(3, 15, cache_read=0.3, cache_write=3.75),))

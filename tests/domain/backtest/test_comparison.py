@@ -7,8 +7,8 @@ import pytest
 from backtests import bill, cell, measured, scores, setup, some_measured, told_apart
 from hypothesis import given, settings
 
-from cutbank.domain.backtest.cell import BacktestResult, Cell, CellOutcome
-from cutbank.domain.backtest.comparison import (
+from cutbank.domain.backtest_cell import BacktestResult, Cell, CellOutcome
+from cutbank.domain.backtest_comparison import (
     MIN_SESSIONS,
     ComparisonVerdict,
     Metric,

@@ -3,7 +3,7 @@
 import pytest
 from backtests import bill, cell, control, measured, scores, setup
 
-from cutbank.domain.backtest.cell import (
+from cutbank.domain.backtest_cell import (
     Bill,
     CellOutcome,
     add_bills,

@@ -10,7 +10,7 @@ import pytest
 from transcripts import NO_SESSIONS, SESSIONS, import_file, manifest
 
 import cutbank
-from cutbank.adapters.analysis.replaying.recordings import read_recording
+from cutbank.adapters.analysis.run_replay import read_recording
 from cutbank.domain.fidelity.controls import build_controls
 from cutbank.domain.fidelity.fidelity_measure import FidelityMeasure, compute_upper_bound
 from cutbank.domain.fidelity.later_references import find_canonical_boundaries

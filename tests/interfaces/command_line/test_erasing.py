@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from pydantic import TypeAdapter
 
-from cutbank.adapters.storage.sqlite.checked_cache import (
+from cutbank.adapters.storage.databases.checked_cache import (
     BACKTEST_CACHE_FILE,
     SUMMARY_CACHE_FILE,
     CheckedCache,

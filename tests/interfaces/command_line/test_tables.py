@@ -21,7 +21,7 @@ from cutbank.adapters.interfaces.command_line.printing import (
 )
 from cutbank.adapters.interfaces.commands.backtest import MAX_LISTED_ROWS, print_backtest
 from cutbank.adapters.interfaces.commands.demo import write_sample
-from cutbank.domain.backtest.cell import BacktestResult, CellOutcome
+from cutbank.domain.backtest_cell import BacktestResult, CellOutcome
 
 from .conftest import Run, act_as_terminal
 

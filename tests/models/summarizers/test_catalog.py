@@ -9,9 +9,9 @@ from installed_packages import install_package
 from summarizer_talk import items_of, material_of, steps
 
 from cutbank import CommandSummarizer, ExtractiveSummarizer, InvalidSettingError, get_summarizer
-from cutbank.adapters.models.summarizers import llm_summarizer
-from cutbank.adapters.models.summarizers.llm_summarizer import LlmSummarizer
-from cutbank.adapters.models.summarizers.summarizer_catalog import list_summarizer_names
+from cutbank.adapters.models import llm_summarizer
+from cutbank.adapters.models.llm_summarizer import LlmSummarizer
+from cutbank.adapters.models.summarizer_catalog import list_summarizer_names
 from cutbank.adapters.settings.compaction_settings import SummarySettings
 from cutbank.domain.summaries.summarizer import Draft
 

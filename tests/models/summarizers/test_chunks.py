@@ -4,7 +4,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from summarizer_talk import items_of
 
-from cutbank.adapters.models.summarizers.conversation_text import (
+from cutbank.adapters.models.conversation_text import (
     Fence,
     make_chunks,
     make_passages,

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from summarizer_talk import items_of, material_of, steps
 
-from cutbank.adapters.models.summarizers.command_summarizer import CommandSummarizer
+from cutbank.adapters.models.command_summarizer import CommandSummarizer
 from cutbank.domain.blocks import Block, BlockKind, Media, ToolCall, ToolResult
 from cutbank.domain.compaction_events import Digest
 from cutbank.domain.errors import InvalidSettingError, SummarizerFailedError

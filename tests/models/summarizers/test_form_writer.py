@@ -9,8 +9,8 @@ import pytest
 from own_form import LEAD, SPLIT, OwnForm
 from summarizer_talk import Scripted, always, items_of, material_of, steps
 
-from cutbank.adapters.models.summarizers.llm_summarizer import LlmSummarizer
-from cutbank.adapters.models.summarizers.prompts import format_headings
+from cutbank.adapters.models.llm_summarizer import LlmSummarizer
+from cutbank.adapters.models.prompts import format_headings
 from cutbank.domain.blocks import Block
 from cutbank.domain.compaction_events import Digest
 from cutbank.domain.errors import InvalidSettingError, RejectedSummaryError, SummarizerFailedError

@@ -9,8 +9,8 @@ import pytest
 from pydantic import JsonValue
 from summarizer_talk import Scripted, always, items_of, material_of, steps
 
-from cutbank.adapters.models.summarizers.llm_summarizer import LlmSummarizer
-from cutbank.adapters.models.summarizers.reply_parsing import LEFT_OUT_HEADING
+from cutbank.adapters.models.llm_summarizer import LlmSummarizer
+from cutbank.adapters.models.reply_parsing import LEFT_OUT_HEADING
 from cutbank.domain.blocks import AnyBlock, Block, BlockKind, ToolCall, ToolResult
 from cutbank.domain.errors import InvalidSettingError, SummarizerFailedError
 from cutbank.domain.ranges import Ranges

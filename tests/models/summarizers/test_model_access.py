@@ -12,13 +12,13 @@ from loopback.server import loopback
 from pydantic_ai import exceptions as failed
 
 from cutbank import LlmSummarizer, SummarizerFailedError
-from cutbank.adapters.models.summarizers.model_access import (
+from cutbank.adapters.models.model_access import (
     OLLAMA_URL,
     describe_key_variables,
     find_model,
     translate_model_error,
 )
-from cutbank.adapters.models.summarizers.notes_writer import TooLongError
+from cutbank.adapters.models.notes_writer import TooLongError
 
 
 @pytest.fixture(autouse=True)
@@ -72,7 +72,7 @@ def test_a_refused_key_is_named_by_its_variable() -> None:
 
 def test_naming_a_model_loads_nothing_of_its_provider() -> None:
     code = (
-        "import sys; from cutbank.adapters.models.summarizers import summarizer_catalog;"
+        "import sys; from cutbank.adapters.models import summarizer_catalog;"
         "summarizer_catalog.get_summarizer('llm', model='anthropic:x');"
         "print(sorted({m.partition('.')[0] for m in sys.modules} & "
         "{'pydantic_ai', 'anthropic', 'openai', 'genai_prices', 'httpx2'}))"

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cutbank.adapters.models.summarizers.reply_parsing import (
+from cutbank.adapters.models.reply_parsing import (
     correct_quotes,
     parse_reply,
     split_sections,

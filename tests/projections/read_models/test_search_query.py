@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cutbank.domain.errors import InvalidSettingError
-from cutbank.projections.read_models.search_query import SNIPPET_CHARS, SearchQuery, make_snippet
+from cutbank.projections.search_texts import SNIPPET_CHARS, SearchQuery, make_snippet
 
 
 def test_a_search_is_read() -> None:

@@ -3,7 +3,7 @@
 import pytest
 
 from cutbank import Block, BlockKind, StoredSession, ToolCall, ToolResult
-from cutbank.adapters.analysis.replaying.recordings import read_recording
+from cutbank.adapters.analysis.run_replay import read_recording
 from cutbank.domain.blocks import Media, Origin
 from cutbank.domain.fidelity.rows import RowKind, SessionRows
 from cutbank.projections.replay.recorded_rows import make_session_rows

@@ -18,9 +18,9 @@ from planted import SECRETS
 from transcripts import SAMPLES, import_path
 
 from cutbank import FileReport, ImportFileError, SessionStore
-from cutbank.adapters.runtime.following import transcript_follower
-from cutbank.adapters.runtime.following.live_file import FileNews
-from cutbank.adapters.runtime.following.transcript_follower import TranscriptFollower
+from cutbank.adapters.runtime.importing import transcript_follower
+from cutbank.adapters.runtime.importing.live_file import FileNews
+from cutbank.adapters.runtime.importing.transcript_follower import TranscriptFollower
 from cutbank.adapters.runtime.importing.transcript_import import ImportOptions
 
 WAITS_S = 60.0

@@ -17,7 +17,7 @@ from transcripts import import_path, name_of, samples
 import cutbank
 from cutbank import SessionStore, verify
 from cutbank.adapters.runtime.exporter import make_outgoing
-from cutbank.adapters.runtime.following.live_file import FileNews, LiveFile
+from cutbank.adapters.runtime.importing.live_file import FileNews, LiveFile
 from cutbank.adapters.transcripts.formats.catalog import recognize_format
 from cutbank.adapters.transcripts.formats.outgoing import (
     OutgoingBlock,

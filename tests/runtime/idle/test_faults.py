@@ -17,10 +17,10 @@ import cutbank
 from cutbank import InvalidSettingError
 from cutbank.adapters.runtime.compaction import from_settings
 from cutbank.adapters.runtime.compaction.summary_chain import SummaryChain
-from cutbank.adapters.runtime.idle.attempt import MISCONFIGURED_PAUSE
+from cutbank.adapters.runtime.idle.due_sessions import MISCONFIGURED_PAUSE
 from cutbank.adapters.runtime.idle.idle_worker import MAX_LOOK_INTERVAL, IdleWorker
 from cutbank.adapters.runtime.idle.notices import NoticeKind
-from cutbank.adapters.storage.sqlite.sqlite_recorder import SQLiteRecorder
+from cutbank.adapters.storage.databases.sqlite_recorder import SQLiteRecorder
 from cutbank.domain.compaction_events import CompactionRequested
 
 REST = RULES.idle_time_s

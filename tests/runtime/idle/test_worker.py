@@ -7,8 +7,7 @@ import pytest
 from resting import PRICE, RULES, Held, Idle, look, recorded, talk
 
 from cutbank import Block, Parent, StorageError
-from cutbank.adapters.runtime.idle.attempt import IdleAttempt
-from cutbank.adapters.runtime.idle.due_sessions import DueSessionIndex
+from cutbank.adapters.runtime.idle.due_sessions import DueSessionIndex, IdleAttempt
 from cutbank.adapters.runtime.idle.notices import NoticeKind
 from cutbank.adapters.runtime.maintenance import Backups, ChoreStatus
 from cutbank.domain.compaction_events import Summary

@@ -14,7 +14,7 @@ from transcripts import import_file, import_path, samples
 
 import cutbank
 from cutbank import Block, ExportError, SessionStore, StoredSession, export, verify
-from cutbank.adapters.runtime.archive.archives import import_database, write_archive
+from cutbank.adapters.runtime.archives import import_database, write_archive
 from cutbank.adapters.storage.event_log import source_segments
 from cutbank.adapters.transcripts.reports import FileReport
 

@@ -21,7 +21,7 @@ from cutbank import AsyncAgentLoop, Block, CompactionOptions, LoopOptions, Store
 from cutbank.adapters.runtime.compaction.background import Cancellation
 from cutbank.adapters.runtime.compaction.options import CompactionRequest
 from cutbank.adapters.runtime.compaction.summary_chain import SummaryChain
-from cutbank.adapters.runtime.telemetry.open_telemetry import USAGE_TOKEN_KINDS
+from cutbank.adapters.runtime.open_telemetry import USAGE_TOKEN_KINDS
 from cutbank.domain.compaction_events import Trigger
 from cutbank.domain.errors import (
     CompactionCancelledError,

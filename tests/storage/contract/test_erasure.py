@@ -25,7 +25,7 @@ from cutbank import (
     verify,
 )
 from cutbank.adapters.interfaces.commands.demo import write_sample
-from cutbank.adapters.storage.postgres import postgres_recorder
+from cutbank.adapters.storage.databases import postgres_recorder
 from cutbank.domain.policies.reserve_headroom import ReserveHeadroom
 
 LARGE = "planted-body " * 2_000

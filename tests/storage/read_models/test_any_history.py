@@ -38,7 +38,7 @@ from cutbank.domain.compaction_events import (
 from cutbank.domain.errors import CutbankError
 from cutbank.domain.policies.reserve_headroom import ReserveHeadroom
 from cutbank.domain.session_events import Parent, Usage
-from cutbank.projections.read_models.session_row import SessionRow
+from cutbank.projections.session_row import SessionRow
 
 POLICY = ReserveHeadroom(reserve_tokens=300, keep_tokens=300)
 LIMIT = 3_000

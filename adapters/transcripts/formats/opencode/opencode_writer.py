@@ -17,7 +17,7 @@ from .....domain.blocks import (
 )
 from .....domain.compaction_events import Trigger
 from .....domain.session_events import ModelCalled
-from .. import json_lines
+from ...formats import json_lines
 from ..content import make_media_address
 from ..fields import JsonDict, find_text
 from ..outgoing import (

@@ -1,7 +1,7 @@
 """Reads OpenHands conversations of its SDK, and older trajectories."""
 
 from ..format import Format
-from . import v0_reader, v1_reader
+from ..openhands import v0_reader, v1_reader
 
 V1 = Format(
     name=v1_reader.FORMAT_NAME,

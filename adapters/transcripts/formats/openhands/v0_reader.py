@@ -7,9 +7,9 @@ from .....domain.blocks import BlockKind
 from ..entry_steps import EntrySteps, digest_text, read_entry, refuse_line
 from ..fields import JsonDict, find_text, get_field, json_name, require_field, require_object
 from ..json_lines import SourceLine
+from ..openhands import v0_content
 from ..source import TranscriptSource
 from ..steps import ImportStep, ReportedCall, RequestParameters, SessionStart
-from . import v0_content
 from .conversation import EventReader, RunningMetrics
 from .v0_content import METADATA_FIELD
 

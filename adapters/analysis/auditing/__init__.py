@@ -1,1 +1,0 @@
-"""Shows what happened in a session: what models saw, what left a view, and what replaced it."""

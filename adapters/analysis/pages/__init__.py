@@ -1,1 +1,0 @@
-"""Renders sessions and backtests as HTML pages that work without a network."""

@@ -1,1 +1,0 @@
-"""Replays stored sessions under other decisions."""

@@ -1,1 +1,0 @@
-"""Writes summaries with models, programs and installed packages."""

@@ -1,1 +1,0 @@
-"""Packs whole sessions into one file, cutbank's own archive format."""

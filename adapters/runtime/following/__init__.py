@@ -1,1 +1,0 @@
-"""Follows transcripts while they are written."""

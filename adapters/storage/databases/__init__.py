@@ -1,0 +1,1 @@
+"""The two databases of the event log: SQLite and PostgreSQL."""

@@ -1,1 +1,0 @@
-"""Keeps the log on PostgreSQL: datastore, tables, recorder and subscriptions."""

@@ -1,1 +1,0 @@
-"""Stores the log in one SQLite file, through eventsourcing's extension points."""

@@ -1,1 +1,0 @@
-"""Compares many policies over many sessions: cost, loss, and confidence."""

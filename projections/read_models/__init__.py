@@ -1,1 +1,0 @@
-"""Turns events into the rows of read models, without a database."""
