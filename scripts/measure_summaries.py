@@ -257,6 +257,8 @@ def main() -> None:
     parser.add_argument("--base-url")
     parser.add_argument("--texts", type=Path, help="a folder to write the summaries to")
     asked = parser.parse_args()
+    if asked.texts:
+        asked.texts.mkdir(parents=True, exist_ok=True)
     sessions = list(read_sessions(asked.sessions, as_recorded=asked.recorded))
     if asked.learn:
         learn(sessions)

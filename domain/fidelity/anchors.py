@@ -35,7 +35,7 @@ def _join_alternatives(words: str) -> str:
 
 ANCHOR_PATTERN = re.compile(
     rf"""
-      (?P<url>        (?<!\w) [A-Za-z][A-Za-z0-9+.-]*+://[^\s<>"'`()\[\]{{}}|\\]* )
+      (?P<url>        (?<!\w) [A-Za-z][A-Za-z0-9+.-]*+://[^\s<>"'`()\[\]{{}}|\\\u2026]* )
     | (?P<uuid>       (?<!\w) [0-9a-fA-F]{{8}}(?:-[0-9a-fA-F]{{4}}){{3}}-[0-9a-fA-F]{{12}} (?!\w) )
     | (?P<time>       (?<![\w.]) (?:
                           \d{{4}}-\d\d-\d\d

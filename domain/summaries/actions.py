@@ -20,6 +20,7 @@ from ..shell_edits import read_shell_command
 from .clean_text import mark_code, shorten_line, tidy_line
 from .commands import (
     LABEL_CHARS,
+    VIEWING_PATTERN,
     find_targets,
     find_trouble,
     is_failure_text,
@@ -77,6 +78,7 @@ _READ_ONLY_NAME = re.compile(
 )
 _MAX_PATH_CHARS = 48
 _PATH = re.compile(r"(?<![^\s'\"=])(?:/?[\w.@+-]+/)+[\w.@+-]*\w(?![^\s'\";|&:])")
+_LAST_FILE = re.compile(r"(?<=\s)[\w@+-][\w@+.-]*\.[A-Za-z]\w{0,9}$")
 _DONE = re.compile(r"done|complete|finish|cancel|delete", re.IGNORECASE)
 _STARTED = re.compile(r"progress|doing|active|started", re.IGNORECASE)
 _PLANNING = re.compile(r"todo|plan$|^plan|^task(?:create|update|track|list|get|manager)")
@@ -126,8 +128,12 @@ def list_attempts(call: ToolCall, root: str) -> tuple[Action, ...]:
 
 
 def name_files(call: ToolCall, root: str) -> str:
-    """Return the last file that a command names, as code; empty if it names none."""
-    named = _PATH.findall(read_shell_command(read_arguments(call)))
+    """Return the last file that a call reads or names, as code; empty if it names none."""
+    command = VIEWING_PATTERN.sub("", read_shell_command(read_arguments(call)).rstrip())
+    named = find_touched_files(call).paths or (
+        *_PATH.findall(command),
+        *_LAST_FILE.findall(command),
+    )
     return mark_code(_shorten_path(named[-1].removeprefix(root))) if named else ""
 
 

@@ -3,6 +3,7 @@
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from heapq import heapify, heappop, heappush, nlargest
 from operator import attrgetter
 from typing import NamedTuple
@@ -12,13 +13,13 @@ from ..digest import map_results_by_call
 from ..fidelity.words import WordPair
 from ..item import WindowItem
 from ..ranges import Ranges
-from .actions import list_attempts, name_files
+from .actions import ActionKind, list_attempts, name_files
 from .clean_text import ELLIPSIS, mark_code, shorten_line
 from .findings import classify_statement
 from .layout import SummaryLine, SummarySection
 from .needs import NeedCounts, ReadItem
 from .page import SummaryPage
-from .prose import find_stems
+from .prose import INTENT_PATTERN, find_stems
 from .statements import MIN_CONTEXT_WORDS, SPOKEN_KINDS, BlockReader, Statement
 from .summarizer import Material
 
@@ -33,11 +34,39 @@ _ELSEWHERE = 0.6
 """
 _KIND_WORTH = {BlockKind.TOOL_RESULT: 0.6, BlockKind.TOOL_CALL: 0.75}
 """Prose says why; a line of code or output is read less easily."""
+_ANNOUNCEMENT_WORTH = 0.6
+"""What an agent was about to do says less than what it found."""
+_LINE_WORTH = (
+    (
+        re.compile(
+            r"[+-]?\s*(?:import\b|use [\w:]+|export \*|#include|(?:\} ?)?from \S+(?: import|;?$)"
+            r"|require\b|const .*\brequire\()"
+        ),
+        0.6,
+    ),
+    (
+        re.compile(
+            r"[+-]?\s*(?:(?:export|pub(?:\([^()]*\))?|async|static|private|public|default) )*"
+            r"(?:def|class|function|func|fn|struct|type|interface|enum|impl|trait|const|module"
+            r"|defmodule)\b"
+        ),
+        1.3,
+    ),
+    (
+        re.compile(
+            r"[+-]?\s*(?:\}|(?:if|for|while|return|elif|else|switch|case|try|catch|except|with|break)\b)"
+        ),
+        0.7,
+    ),
+)
+"""Of lines of code, imports name what exists elsewhere, definitions what exists here, and branches
+hardly anything."""
 _CARRIED_SECTIONS = frozenset(
     {
         SummarySection.DONE,
         SummarySection.DECISIONS,
         SummarySection.CONTEXT,
+        SummarySection.SEEN,
         SummarySection.TURN,
     }
 )
@@ -75,8 +104,8 @@ def choose_statements(
     page: SummaryPage,
     reader: BlockReader,
     root: str = "",
-) -> list[SummaryLine]:
-    """Return the lines that serve the most need in the rest of a page, in the order of the log.
+) -> None:
+    """Fill the rest of a page with the lines that serve the most need.
 
     Each is a contiguous quote of one block, whole; nothing that the page says counts again.
     """
@@ -92,7 +121,7 @@ def choose_statements(
     counts = NeedCounts(removed, kept, [one.statement for one in candidates])
     facts, pairs = counts.estimate()
     candidates += (
-        _Candidate(one, item.position, _KIND_WORTH.get(item.kind, 1.0), item)
+        _Candidate(one, item.position, _weigh_prose(one, item.kind), item)
         for item, content in removed
         for one in content.sentences
         if not one.text.endswith(":")  # it says what the next lines are about
@@ -112,27 +141,35 @@ def choose_statements(
     }
     least, most = _SOURCE_CHARS
     room = max(least, min(most, page.room // 100))
-    chosen: dict[int, SummaryLine] = {}
-    opened, left = Counter[object](), page.left
+    alike = Counter[tuple[int, str]]()
     for index in _choose(candidates, gains, page.left):
-        if left < _MIN_ROOM_CHARS:
+        if page.left < _MIN_ROOM_CHARS:
             break
-        statement = candidates[index].statement
-        pattern = candidates[index].newest, _VALUE.sub("", statement.text)
-        if len(statement.text) > left or opened[pattern] >= _MAX_ALIKE:
+        candidate = candidates[index]
+        pattern = candidate.newest, _VALUE.sub("", candidate.statement.text)
+        if len(candidate.statement.text) > page.left or alike[pattern] >= _MAX_ALIKE:
             continue
-        call = calls.get(candidates[index].newest)
+        call = calls.get(candidate.newest)
         source = reader.read_once(_name_source, call, root, room) if call else ""
-        line = candidates[index].line or _make_line(candidates[index], material.prefix, source)
-        cost = page.count_chars(line, opened)
-        if cost <= left:
-            gains.take(statement)
-            chosen[index], left = line, left - cost
-            opened.update((line.section, line.group, pattern))
+        if candidate.item and isinstance(candidate.item.block, ToolCall):
+            source = reader.read_once(_name_edited_file, candidate.item.block, root)
+        line = candidate.line or _make_line(candidate, material.prefix, source)
+        if page.add_whole(replace(line, place=index)):
+            alike[pattern] += 1
+            gains.take(candidate.statement)
             if line.source:
                 gains.take(reader.read_line(line.source))
-    order = sorted(chosen, key=lambda index: (candidates[index].newest, index))
-    return [chosen[index] for index in order]
+
+
+def _weigh_prose(statement: Statement, kind: BlockKind) -> float:
+    said = statement.sentence.text if statement.sentence else ""
+    is_announced = kind is not BlockKind.USER and INTENT_PATTERN.match(said)
+    return _ANNOUNCEMENT_WORTH if is_announced else 1.0
+
+
+def _weigh_code(statement: Statement, kind: BlockKind) -> float:
+    worths = (worth for pattern, worth in _LINE_WORTH if pattern.match(statement.text))
+    return _KIND_WORTH.get(kind, 1.0) * next(worths, 1.0)
 
 
 def _iter_lines_of_facts(
@@ -150,9 +187,11 @@ def _iter_lines_of_facts(
                 for one in reader.list_lines_with(item.block, fact)
                 if one.is_telling
             }
-            worth = _KIND_WORTH.get(item.kind, 1.0)
             in_order = sorted(lines.values(), key=attrgetter("place", "text"))
-            yield from (_Candidate(one, item.position, worth, item) for one in in_order)
+            yield from (
+                _Candidate(one, item.position, _weigh_code(one, item.kind), item)
+                for one in in_order
+            )
 
 
 def _weigh_by_instructions(
@@ -185,6 +224,8 @@ def _make_line(candidate: _Candidate, prefix: Ranges, source: str) -> SummaryLin
     text = statement.text if kind in SPOKEN_KINDS else mark_code(statement.text)
     if kind is BlockKind.USER:
         section = SummarySection.CONTEXT  # requests are found by rule
+    elif kind not in SPOKEN_KINDS:
+        section = SummarySection.SEEN
     elif candidate.newest in prefix:
         section = SummarySection.TURN
     elif statement.sentence:
@@ -200,10 +241,21 @@ def _name_source(call: ToolCall, root: str, room: int) -> str:
     attempts = list_attempts(call, root)
     if not attempts:
         return ""
-    noun = attempts[0].noun
-    if len(noun) > room or noun.endswith(f"{ELLIPSIS}`"):
-        noun = name_files(call, root) or mark_code(shorten_line(noun.strip("`"), room))
-    return SummaryLine(SummarySection.CONTEXT, noun).wording
+    kind, noun = attempts[0].kind, attempts[0].noun.strip("`")
+    is_cut = len(noun) > room or noun.endswith(ELLIPSIS)
+    if (is_cut or kind in {ActionKind.LOOK, ActionKind.EDIT}) and (file := name_files(call, root)):
+        return _write_source(file)
+    return _write_source(mark_code(shorten_line(noun, room)) if noun else "")
+
+
+def _write_source(name: str) -> str:
+    return SummaryLine(SummarySection.SEEN, name).wording
+
+
+def _name_edited_file(call: ToolCall, root: str) -> str:
+    """Return the file that a call edits, as code; empty if it is not exactly one."""
+    edits = [one for one in list_attempts(call, root) if one.kind is ActionKind.EDIT]
+    return _write_source(name_files(call, root)) if len(edits) == 1 else ""
 
 
 def _choose(candidates: Sequence[_Candidate], gains: "_Gains", longest: int) -> Iterator[int]:

@@ -19,9 +19,12 @@ _BLOB = re.compile(rf"[A-Za-z0-9+/=_-]{{{_BLOB_LENGTH},}}")
 _HANDLE = r"#(\d{1,15})(?:-(\d{1,15}))?"
 _HANDLES = re.compile(rf" ?\(({_HANDLE}(?:, ?{_HANDLE})*)\)$")
 _ONE_HANDLE = re.compile(_HANDLE)
-_MAX_RUNS = 3
+MAX_CITED = 3
+"""The most ranges of sources that a line names."""
 NUMBERING_PATTERN = re.compile(r"\s*(?:[\w./-]+:)?\d+(?:→|[:|\t-]|\.(?=\s))\s*(?:\d+[:-])?")
 """The number that a tool writes before each line of a file."""
+DECORATION_PATTERN = re.compile(r"^[=*~-]{4,} | [=*~-]{4,}$")
+"""The rule that a program draws around a line of its output."""
 
 
 def make_printable(text: str) -> str:
@@ -83,7 +86,7 @@ def add_handles(text: str, handles: Ranges) -> str:
 
 def list_cited_runs(handles: Ranges) -> tuple[Run, ...]:
     """Return the sources that `add_handles` names."""
-    return handles.runs[-_MAX_RUNS:]
+    return handles.runs[-MAX_CITED:]
 
 
 def split_handles(line: str) -> tuple[str, Ranges]:

@@ -3,7 +3,7 @@
 import re
 
 from ..digest import parse_names
-from .clean_text import shorten_inside, shorten_line, tidy_line
+from .clean_text import DECORATION_PATTERN, shorten_inside, shorten_line, tidy_line
 
 LABEL_CHARS = 90
 """The most characters of a command or a result in a summary line."""
@@ -37,7 +37,7 @@ _LEADING = re.compile(
     r"|[A-Z_]+=\S*\s+)+"
 )
 # How much output the agent asked for says nothing about the command.
-_VIEWING = re.compile(r"(?: ?(?:2>&1|2>/dev/null|\| ?(?:head|tail|cat|less)(?: -?\w+)*))+$")
+VIEWING_PATTERN = re.compile(r"(?: ?(?:2>&1|2>/dev/null|\| ?(?:head|tail|cat|less)(?: -?\w+)*))+$")
 _MAX_COMMAND_CHARS, _MAX_RUN_CHARS = 400, 4_000
 _MAX_WORDS = 12
 
@@ -81,7 +81,7 @@ def shorten_command(command: str) -> str:
     command = command.strip()[:_MAX_COMMAND_CHARS]
     leading = _LEADING.match(command)
     bare = command[leading.end() :] if leading else command
-    return shorten_line(_VIEWING.sub("", tidy_line(bare.partition("<<")[0])), LABEL_CHARS)
+    return shorten_line(VIEWING_PATTERN.sub("", tidy_line(bare.partition("<<")[0])), LABEL_CHARS)
 
 
 def find_targets(command: str) -> tuple[str, ...]:
@@ -97,7 +97,8 @@ def read_verdict(result: str, *, is_error: bool, is_look: bool) -> tuple[bool, s
     output = result[header.end() :] if header else result
     ends = _cut_to_ends(output)
     # A command that only reads a test log has not run the tests.
-    verdict = "" if is_look else tidy_line(_find_line(_VERDICT, ends[-_VERDICT_WITHIN:], last=True))
+    found = "" if is_look else _find_line(_VERDICT, ends[-_VERDICT_WITHIN:], last=True)
+    verdict = DECORATION_PATTERN.sub("", tidy_line(found))
     is_bad = _FAILURE_COUNT.search(verdict) is not None
     if is_error or is_bad or _is_exit(header[0] if header else ends):
         culprit = tidy_line(_find_line(_CULPRIT, ends))

@@ -40,7 +40,8 @@ _NAMES = {
     section: re.compile(rf"\b(?:{words})", re.IGNORECASE)
     for section, words in {
         SummarySection.TURN: "current turn|turn context|task context|split turn",
-        SummarySection.GOAL: "goal|objective|primary request|original request|intent",
+        SummarySection.GOAL: "goal|objective|(?:primary|original|earlier) request|intent",
+        SummarySection.SEEN: "code & output",
         SummarySection.CONSTRAINTS: "constraint|preference|requirement|user message|rule",
         SummarySection.IN_PROGRESS: "in progress|current work|current state|ongoing",
         SummarySection.NEXT: "next|pending|to-?do|remaining|not started|plan",

@@ -117,8 +117,7 @@ def _write_page(
     page.add_shares(lines, _compute_shares(material))
     named = (*material.digest.modified_files, *material.digest.read_files)
     root = find_root(material.removed_items, named)
-    for line in choose_statements(material, earlier, page, reader, root):
-        page.add_whole(line)
+    choose_statements(material, earlier, page, reader, root)
     page.add_shares(lines, dict.fromkeys(SummarySection, 1.0))
     page.set_earlier(parts)
     return Draft(page.text, page.sections, page.cites)

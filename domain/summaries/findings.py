@@ -21,10 +21,12 @@ from .layout import (
 )
 from .prose import (
     INTENT_PATTERN,
+    LEAD_IN_PATTERN,
     Sentence,
     SentenceCue,
     count_cues,
     find_stems,
+    is_pasted_line,
     iter_rules_in,
     iter_sentences,
     list_project_rules,
@@ -52,11 +54,6 @@ _REPOSITORY = {
 }
 """What the output of git and of its hosts' programs says of a repository."""
 _GIT = re.compile(r"\b(?:git|gh|glab)\b")
-_LEAD_IN = re.compile(
-    r"(?:(?:ok(?:ay)?|now|next|good|great|perfect|first|then|so)\b[,.!:]?\s+)*"
-    r"(?:let.s|let me|i.ll|i will|i need to|we need to)\s+",
-    re.IGNORECASE,
-)
 _MAX_PURPOSE_CHARS = 120
 _DONE_SHARE = 0.5
 """The share of a step's words that a report repeats if the step was done."""
@@ -84,6 +81,8 @@ def gather_lines(
         *_iter_open_steps([*steps, *_iter_next_steps(items)], items, reader),
         *_iter_media(items),
     ]
+    kept = iter_requests(material.kept_items, reader)
+    is_asked = any(line.weight > LOW_WEIGHT for line in kept)
     # What was in progress then no longer is, and a newer to-do list replaces older plans.
     past = {SummarySection.GOAL, SummarySection.NEXT}
     past |= {SummarySection.IN_PROGRESS} if new else set()
@@ -94,15 +93,18 @@ def gather_lines(
         and not (line.section is SummarySection.BLOCKED and is_resolved(line, actions))
     ]
     lines = [
-        *_weigh_goals([*goals, *iter_requests(items, reader)]),
+        *_weigh_goals([*goals, *iter_requests(items, reader)], is_current=not is_asked),
         *(_move_to_turn(line, material.prefix) for line in merge_lines([*old, *new])),
         *_iter_turn_requests(items, material.prefix, reader),
     ]
     return sorted(lines, key=lambda line: (-line.weight, -line.newest))
 
 
-def _weigh_goals(lines: Sequence[SummaryLine]) -> Iterator[SummaryLine]:
-    """Yield requests with weights; the first and the latest weigh most."""
+def _weigh_goals(lines: Sequence[SummaryLine], *, is_current: bool) -> Iterator[SummaryLine]:
+    """Yield requests with weights; the first and the latest weigh most.
+
+    `is_current` says that the latest is what the agent works on.
+    """
     # An earlier summary may quote one message twice; keep the longer quote.
     longest: dict[Ranges | str, SummaryLine] = {}
     for line in lines:
@@ -110,10 +112,13 @@ def _weigh_goals(lines: Sequence[SummaryLine]) -> Iterator[SummaryLine]:
         longest[key] = max(longest.get(key, line), line, key=lambda line: len(line.text))
     requests = sorted(merge_lines(longest.values()), key=lambda line: line.newest)
     telling = [line for line in requests if line.weight > LOW_WEIGHT] or requests
-    for number, line in enumerate(requests):
-        if line is telling[0]:
+    for number, request in enumerate(requests):
+        is_goal = is_current and request is telling[-1]
+        section = SummarySection.GOAL if is_goal else SummarySection.EARLIER_REQUESTS
+        line = replace(request, section=section)
+        if request is telling[0]:
             yield replace(line, weight=1.0)
-        elif line is telling[-1]:
+        elif request is telling[-1]:
             yield replace(line, weight=0.95)
         elif line.weight > LOW_WEIGHT:
             yield replace(line, weight=0.4 + 0.4 * number / len(requests))
@@ -146,7 +151,7 @@ def iter_requests(items: Iterable[WindowItem], reader: BlockReader) -> Iterator[
         if message.is_request:
             words = message.text
             is_small_talk = words.isascii() and len(words) < 30 and words.count(" ") < 4
-            weight = LOW_WEIGHT if is_small_talk else 0.5
+            weight = LOW_WEIGHT if is_small_talk or is_pasted_line(words) else 0.5
             yield _make_line(SummarySection.GOAL, words, item.position, weight, is_quote=True)
 
 
@@ -218,10 +223,10 @@ def _read_repository(result: AnyBlock) -> dict[str, str]:
 
 def _read_purpose(block: AnyBlock, reader: BlockReader) -> str:
     """Return the last sentence of a text without its lead-in; empty if it is long."""
-    lines = reader.read(block).sentences
-    if not lines or not INTENT_PATTERN.match(lines[-1].text):
+    last = [*reader.read(block).sentences[-1:]]
+    if not last or not last[0].sentence or not INTENT_PATTERN.match(last[0].sentence.text):
         return ""
-    said = _LEAD_IN.sub("", lines[-1].text, count=1).rstrip(":.")
+    said = last[0].text.rstrip(":.")
     return said if said.count(" ") > 1 and len(said) <= _MAX_PURPOSE_CHARS else ""
 
 
@@ -291,8 +296,9 @@ def _iter_next_steps(items: Sequence[WindowItem]) -> Iterator[SummaryLine]:
             if not 12 <= len(text) <= 700:
                 continue
             if SentenceCue.INTENT in cues:
-                if is_last:
-                    yield _make_line(SummarySection.IN_PROGRESS, text, item.position, 0.4)
+                begun = LEAD_IN_PATTERN.sub("", text).rstrip(":.")
+                if is_last and begun.count(" ") > 3:
+                    yield _make_line(SummarySection.IN_PROGRESS, begun, item.position, 0.4)
             elif SentenceCue.NEXT in cues and (is_last or text[-1] not in "?:"):
                 weight = 0.3 + 0.1 * min(cues[SentenceCue.NEXT], 3)
                 yield _make_line(SummarySection.NEXT, text, item.position, weight)

@@ -29,6 +29,7 @@ class SummarySection(StrEnum):
     """The subject of a summary line."""
 
     GOAL = "Goal"
+    EARLIER_REQUESTS = "Earlier Requests"
     CONSTRAINTS = "Constraints & Preferences"
     DONE = "Done"
     IN_PROGRESS = "In Progress"
@@ -36,20 +37,23 @@ class SummarySection(StrEnum):
     DECISIONS = "Key Decisions"
     NEXT = "Next Steps"
     CONTEXT = "Critical Context"
+    SEEN = "Code & Output"
     TURN = "Current turn so far"
 
 
 PROGRESS_HEADING = "Progress"
 PROGRESS_SECTIONS = (SummarySection.DONE, SummarySection.IN_PROGRESS, SummarySection.BLOCKED)
 SECTION_LAYOUT: Mapping[str, tuple[SummarySection, ...]] = {
-    SummarySection.GOAL: (SummarySection.GOAL,),
+    SummarySection.GOAL: (SummarySection.GOAL, SummarySection.EARLIER_REQUESTS),
     SummarySection.CONSTRAINTS: (SummarySection.CONSTRAINTS,),
     PROGRESS_HEADING: PROGRESS_SECTIONS,
     SummarySection.DECISIONS: (SummarySection.DECISIONS,),
     SummarySection.NEXT: (SummarySection.NEXT,),
-    SummarySection.CONTEXT: (SummarySection.CONTEXT,),
+    SummarySection.CONTEXT: (SummarySection.CONTEXT, SummarySection.SEEN),
     SummarySection.TURN: (SummarySection.TURN,),
 }
+"""The sections under each heading; one that is not named like it has a heading of its own below."""
+_HEADING_OF = {section: heading for heading, under in SECTION_LAYOUT.items() for section in under}
 FAILED_MARK = " failed: "
 """What marks a line as a failure."""
 SOURCE_END = ":"
@@ -73,6 +77,8 @@ class SummaryLine:
     is_quote: bool = False
     source: str = ""
     """What was read or run to see a quoted line of a tool."""
+    place: int = 0
+    """Where its block has it, to put lines of one block in order."""
 
     def write_within(self, room: int) -> str:
         """Return the line in at most `room` characters, with its handles."""
@@ -86,9 +92,9 @@ class SummaryLine:
         return add_handles(self.wording, self.handles)
 
     @property
-    def group(self) -> tuple[SummarySection, Ranges | str, str]:
-        """A key: lines with the same one stand together, below one handle."""
-        return self.section, self.handles or self.text, self.source
+    def group(self) -> tuple[SummarySection, Ranges | str]:
+        """A key: lines with the same one stand together, below their source or one handle."""
+        return self.section, self.source or self.handles or self.text
 
     @cached_property
     def nested_text(self) -> str:
@@ -163,9 +169,10 @@ def _join_lines(older: SummaryLine, newer: SummaryLine) -> SummaryLine:
 
 
 def count_heading_chars(section: SummarySection) -> int:
-    """Return the characters that a section takes in addition to its lines."""
-    heading = len(f"\n\n## {section}\n")
-    return heading + len(f"\n## {PROGRESS_HEADING}\n#") * (section in PROGRESS_SECTIONS)
+    """Return the most characters that a section takes in addition to its lines."""
+    above = _HEADING_OF[section]
+    own = len(f"### {section}\n") if section != above else 0
+    return len(f"\n\n## {above}\n") + own
 
 
 def lay_out_sections(written: Iterable[tuple[SummarySection, str]]) -> dict[str, str]:
@@ -175,11 +182,14 @@ def lay_out_sections(written: Iterable[tuple[SummarySection, str]]) -> dict[str,
         under.setdefault(section, []).append(f"- {line}")
     bodies: dict[str, str] = {}
     for heading, sections in SECTION_LAYOUT.items():
-        parts = [(s, "\n".join(under[s])) for s in sections if s in under]
-        if heading == PROGRESS_HEADING:
-            parts = [(s, f"### {s}\n{lines}") for s, lines in parts]
-        if parts:
-            bodies[heading] = "\n".join(lines for _, lines in parts)
+        lines = [
+            line
+            for section in sections
+            if section in under
+            for line in ([f"### {section}"] if section != heading else []) + under[section]
+        ]
+        if lines:
+            bodies[heading] = "\n".join(lines)
     return bodies
 
 

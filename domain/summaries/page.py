@@ -1,11 +1,11 @@
 """Fills the page of a summary: each section gets its share of the room."""
 
-from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 
 from ..ranges import Ranges
-from .clean_text import ELLIPSIS, add_handles, list_cited_runs, split_handles
+from .clean_text import ELLIPSIS, MAX_CITED, add_handles, list_cited_runs, split_handles
 from .earlier_summary import EARLIER_HEADING, pick_newest_parts
 from .layout import (
     SOURCE_END,
@@ -19,10 +19,11 @@ _MIN_LINE_CHARS = 60
 """A line shortened below this length says nothing."""
 _MIN_ROOM_CHARS = _MIN_LINE_CHARS // 2
 """The least room for which a line is tried."""
-_LINE_MARK_CHARS = len("- \n")
 _NESTED_MARK = "\n  - "
 _MAIN_SHARE = 0.9
 """The least weight of a line that may be long."""
+
+_WrittenLine = tuple[SummaryLine, str]
 
 
 class SummaryPage:
@@ -33,9 +34,8 @@ class SummaryPage:
         self.left = room - len(tags) - len("\n\n")
         self._tags = tags
         self._earlier = ""
-        self._taken: list[tuple[SummaryLine, str]] = []
         self._headings: set[SummarySection] = set()
-        self._groups: Counter[tuple[SummarySection, Ranges | str, str]] = Counter()
+        self._groups: dict[object, list[_WrittenLine]] = {}
         self._said: set[tuple[SummarySection, str]] = set()
         self._quotes: list[str] = []
         """A rule inside one of these needs no line of its own."""
@@ -55,10 +55,14 @@ class SummaryPage:
     def add_shares(
         self, lines: Sequence[SummaryLine], shares: Mapping[SummarySection, float]
     ) -> None:
-        """Add the lines that fit into the share of each section, best first."""
+        """Add the lines that fit into the share of each section, best first.
+
+        Earlier requests share the room of the goal.
+        """
         of_section: defaultdict[SummarySection, list[SummaryLine]] = defaultdict(list)
         for line in lines:
-            of_section[line.section].append(line)
+            is_earlier = line.section is SummarySection.EARLIER_REQUESTS
+            of_section[SummarySection.GOAL if is_earlier else line.section].append(line)
         for section, share in shares.items():
             granted = int(self.room * share)
             for line in of_section[section]:
@@ -66,37 +70,33 @@ class SummaryPage:
                     break
                 granted -= self._add_shortened(line, granted)
 
-    def add_whole(self, line: SummaryLine) -> None:
-        self.left -= self.count_chars(line, {})
-        self._take(line, line.full_text)
+    def add_whole(self, line: SummaryLine) -> bool:
+        """Add a line if it fits; return whether it does."""
+        cost = self._count_chars(line, line.full_text)
+        if cost > self.left:
+            return False
+        self._take(line, line.full_text, cost)
+        return True
 
-    def count_chars(self, line: SummaryLine, opened: Mapping[object, int]) -> int:
-        """Return the characters that a whole line takes, with its heading if that is new.
-
-        `opened` counts the sections and groups of lines that are still to be added.
-        """
-        if self._groups[line.group] + opened.get(line.group, 0):
-            return len(_NESTED_MARK) + len(line.nested_text)
-        return len(line.full_text) + self._count_frame(line, opened)
-
-    def _count_frame(self, line: SummaryLine, opened: Mapping[object, int]) -> int:
-        is_first = line.section not in self._headings and line.section not in opened
-        again = len(line.nested_text) - len(line.wording)
-        source = len(_NESTED_MARK) + len(line.source) + len(SOURCE_END) if line.source else 0
-        heading = count_heading_chars(line.section) if is_first else 0
-        return _LINE_MARK_CHARS + again + source + heading
+    def _count_chars(self, line: SummaryLine, written: str) -> int:
+        """Return the characters that a line would take, with its heading if that is new."""
+        group = self._groups.get(line.group, [])
+        heading = 0 if line.section in self._headings else count_heading_chars(line.section)
+        return _count_group([*group, (line, written)]) - _count_group(group) + heading
 
     @property
     def cites(self) -> Ranges:
-        return Ranges({run for line, _ in self._taken for run in list_cited_runs(line.handles)})
+        lines = (line for group in self._groups.values() for line, _ in group)
+        return Ranges({run for line in lines for run in list_cited_runs(line.handles)})
 
     @property
     def sections(self) -> dict[str, str]:
         """The lines under each heading, oldest first."""
-        taken = sorted(self._taken, key=lambda taken: _place(taken[0]))
+        in_order = sorted(
+            self._groups.values(), key=lambda group: max(line.newest for line, _ in group)
+        )
         bodies = lay_out_sections(
-            (group[0], self._write_group([*lines]))
-            for group, lines in groupby(taken, key=lambda taken: taken[0].group)
+            (group[0][0].section, text) for group in in_order for text in _iter_written(group)
         )
         return ({EARLIER_HEADING: self._earlier} if self._earlier else {}) | bodies
 
@@ -105,41 +105,31 @@ class SummaryPage:
         parts = [f"## {heading}\n{body}" for heading, body in self.sections.items()]
         return "\n\n".join([*parts, self._tags] if self._tags else parts)
 
-    def _write_group(self, lines: Sequence[tuple[SummaryLine, str]]) -> str:
-        """Return a line with others of its block below it, or all below their source."""
-        line, head = lines[0]
-        if line.source:
-            head = add_handles(line.source + SOURCE_END, line.handles)
-        nested = (
-            line.nested_text if written == line.full_text else split_handles(written)[0]
-            for line, written in (lines if line.source else lines[1:])
-        )
-        return _NESTED_MARK.join([head, *nested])
-
     def _add_shortened(self, line: SummaryLine, granted: int) -> int:
         """Return the characters that the line takes; 0 without room, or if it is repeated."""
-        frame = self._count_frame(line, {})
-        room = min(granted, self.left) - frame
-        if room < _MIN_ROOM_CHARS or self._is_said(line):
+        if self._is_said(line):
             return 0
+        room = min(granted, self.left)
         written = line.write_within(self._max_line_chars(line))
-        if len(written) > room:
-            if line.section in self._headings or room < _MIN_LINE_CHARS:
+        cost = self._count_chars(line, written)
+        if cost > room:
+            rest = len(written) - (cost - room)
+            if line.section in self._headings or rest < _MIN_LINE_CHARS:
                 return 0
-            written = line.write_within(room)
+            written = line.write_within(rest)
+            cost = self._count_chars(line, written)
         said = split_handles(written)[0].strip(f"`{ELLIPSIS} ")
-        if written != line.full_text and not said:
+        if cost > room or (written != line.full_text and not said):
             return 0  # its first word is too long
-        self.left -= frame + len(written)
-        self._take(line, written)
+        self._take(line, written, cost)
         if line.is_quote:
             self._quotes.append(written)
-        return frame + len(written)
+        return cost
 
-    def _take(self, line: SummaryLine, written: str) -> None:
-        self._taken.append((line, written))
+    def _take(self, line: SummaryLine, written: str, cost: int) -> None:
+        self.left -= cost
+        self._groups.setdefault(line.group, []).append((line, written))
         self._headings.add(line.section)
-        self._groups[line.group] += 1
         self._said.add((line.section, line.text))
 
     def _max_line_chars(self, line: SummaryLine) -> int:
@@ -155,6 +145,27 @@ class SummaryPage:
         return is_rule and any(line.text in written for written in self._quotes)
 
 
-def _place(line: SummaryLine) -> tuple[int, SummarySection, str, str]:
-    """Return a key that sorts lines as the log has them, and those of one group together."""
-    return line.newest, line.section, str(line.handles), line.source
+def _count_group(lines: Sequence[_WrittenLine]) -> int:
+    return sum(len("- \n") + len(text) for text in _iter_written(lines))
+
+
+def _iter_written(group: Sequence[_WrittenLine]) -> Iterator[str]:
+    """Yield a line with others of its block below it, or all below their source.
+
+    Lines of one source are divided, so that what stands above them names all their handles.
+    """
+    group = sorted(group, key=lambda one: (one[0].newest, one[0].place))
+    blocks = [(handles, [*lines]) for handles, lines in groupby(group, lambda one: one[0].handles)]
+    while blocks:
+        handles, lines = blocks.pop(0)
+        while blocks and len((handles | blocks[0][0]).runs) <= MAX_CITED:
+            more, below = blocks.pop(0)
+            handles, lines = handles | more, [*lines, *below]
+        line, head = lines[0]
+        if line.source:
+            head = add_handles(line.source + SOURCE_END, handles)
+        nested = (
+            one.nested_text if written == one.full_text else split_handles(written)[0]
+            for one, written in (lines if line.source else lines[1:])
+        )
+        yield _NESTED_MARK.join([head, *nested])

@@ -10,8 +10,8 @@ from ..digest import iter_strings, read_arguments
 from ..fidelity.generic_keys import GENERIC_PAIRS
 from ..fidelity.words import WordPair, WordReader
 from ..shell_edits import is_script, read_patch, read_script_texts, read_shell_command
-from .clean_text import NUMBERING_PATTERN, make_printable, tidy_line
-from .prose import INTENT_PATTERN, Sentence, iter_sentences, parse_user_message
+from .clean_text import DECORATION_PATTERN, NUMBERING_PATTERN, make_printable, tidy_line
+from .prose import INTENT_PATTERN, LEAD_IN_PATTERN, Sentence, iter_sentences, parse_user_message
 
 _BlockT = TypeVar("_BlockT", bound=AnyBlock)
 _Args = TypeVarTuple("_Args")
@@ -25,12 +25,13 @@ _MIN_SENTENCE_CHARS = 12
 _MIN_BARE_CHARS = 25
 """A shorter sentence of the agent without a fact, such as `Still empty.`, says nothing alone."""
 _REMARK = re.compile(
-    r"(?:good|great|perfect|excellent|okay)\b[,.!]|now i (?:have|see|understand|can)\b",
+    r"(?:good|great|perfect|excellent|okay|thanks|thank you|sure|understood|got it|hmm)\b[,.! ]"
+    r"|now i (?:have|see|understand|can)\b|i.ll help\b",
     re.IGNORECASE,
 )
 _MIN_REMARK_CHARS = 90
 """A shorter remark, such as `Good, now I have the picture`, says nothing."""
-_MIN_INTENT_CHARS = 60
+_MIN_INTENT_CHARS = 50
 """A shorter announcement, such as `Let me look at it`, says nothing once it is done."""
 _TERM = re.compile(r"[^\W\d_]{2,}")
 _MIN_TERMS = 3
@@ -39,7 +40,6 @@ _BOILERPLATE = re.compile(
     r"|Requirement already satisfied|Successfully (?:un)?installed|Collecting |Downloading "
     r"|Command: /bin/"
 )
-_DECORATION = re.compile(r"^[=*~-]{4,} | [=*~-]{4,}$")
 _MAX_LINES_OF_FACT = 2
 """How many lines of one block are quoted for one fact."""
 _MAX_WORDS = 200_000
@@ -143,7 +143,7 @@ class BlockReader:
             bare = (
                 line[n.end() :] if (n := NUMBERING_PATTERN.match(line)) else line for line in lines
             )
-            line = _DECORATION.sub("", " ".join(" ".join(bare).split()))
+            line = DECORATION_PATTERN.sub("", " ".join(" ".join(bare).split()))
             facts, words = self._read_words(line)
             is_telling = _says_something(line)
             known = Statement(line, facts, words, is_telling=is_telling, place=begin)
@@ -232,10 +232,12 @@ def _iter_sentences(block: AnyBlock) -> Iterator[tuple[str, Sentence]]:
         text = message.said if message.is_request else ""
     for sentence in iter_sentences(make_printable(text)):
         line = tidy_line(sentence.text)
-        if not is_user and (
-            (len(line) < _MIN_INTENT_CHARS and INTENT_PATTERN.match(line))
-            or (len(line) < _MIN_REMARK_CHARS and _REMARK.match(line))
-        ):
-            continue
+        if not is_user:
+            if len(line) < _MIN_REMARK_CHARS and _REMARK.match(line):
+                continue
+            if INTENT_PATTERN.match(line):
+                line = LEAD_IN_PATTERN.sub("", line).rstrip(":")
+                if len(line) < _MIN_INTENT_CHARS:
+                    continue
         if _MIN_SENTENCE_CHARS <= len(line) <= 2 * MAX_STATEMENT_CHARS:
             yield line, sentence

@@ -2,16 +2,17 @@
 
 import re
 from dataclasses import replace
+from itertools import product
 
 from extractive_talk import Talk, filler
 
-from cutbank import Block, BlockKind, ExtractiveSummarizer
+from cutbank import Block, BlockKind, ExtractiveSummarizer, WindowItem
 from cutbank.domain.summaries.findings import iter_rules
 from cutbank.domain.summaries.needs import list_likely_facts
 from cutbank.domain.summaries.statements import BlockReader
 
 
-def test_the_goal_is_what_the_user_asked_for_first_and_last() -> None:
+def test_the_request_that_is_current_stands_apart_from_earlier_ones() -> None:
     talk = Talk().say("Write a parser for dates.", filler(), "Make it accept 24:00 too.", filler())
     # A rule inside a quote is not repeated as a constraint.
     ruled = Talk().say("Write the docs, but never use emoji. " + "Thanks. " * 60, filler())
@@ -19,10 +20,21 @@ def test_the_goal_is_what_the_user_asked_for_first_and_last() -> None:
     goal = talk.summary().sections["Goal"]
 
     assert goal.split("\n") == [
-        '- User: "Write a parser for dates." (#1)',
         '- User: "Make it accept 24:00 too." (#3)',
+        "### Earlier Requests",
+        '- User: "Write a parser for dates." (#1)',
     ]
     assert list(ruled.summary().sections) == ["Goal"]
+
+
+def test_no_request_is_current_if_the_view_still_shows_a_newer_one() -> None:
+    asked = Talk().say("Write a parser for dates.", filler())
+    for newer, heading in (("Make it accept 24:00 too.", "### Earlier Requests\n"), ("Go on", "")):
+        kept = (WindowItem(3, Block.user(newer), 2, 9),)
+
+        goal = replace(asked).summary(kept_items=kept).sections["Goal"]
+
+        assert goal == f'{heading}- User: "Write a parser for dates." (#1)'
 
 
 def test_what_a_program_put_into_a_message_is_not_the_users() -> None:
@@ -42,9 +54,12 @@ def test_the_time_that_a_program_puts_before_a_short_message_leaves_it_the_users
     sent = "<current_datetime>2026-03-01T10:00:00.000+00:00</current_datetime>\n\n"
     talk = Talk().say(f"{sent}Fix the login page.", f"{sent}Go on.", filler())
 
-    goal = talk.summary().sections["Goal"]
+    goal = talk.summary().text
 
-    assert goal == '- User: "Fix the login page." (#1)\n- User: "Go on." (#2)'
+    assert [line for line in goal.split("\n") if line.startswith("-")] == [
+        '- User: "Go on." (#2)',
+        '- User: "Fix the login page." (#1)',
+    ]
 
 
 def test_a_pasted_log_does_not_hide_what_it_was_pasted_for() -> None:
@@ -118,7 +133,7 @@ def test_what_was_done_is_told_with_its_result() -> None:
     assert progress.split("\n") == [
         "### Done",
         "- edited `src/a.py` x2 (#2, #4)",
-        "- ran `pytest -q`: ===== 34 passed in 1.2s ===== (#7)",
+        "- ran `pytest -q`: 34 passed in 1.2s (#7)",
         "- I've added the flag to the command line. (#12)",
     ]
 
@@ -233,7 +248,7 @@ def test_reasons_intents_and_plans_are_told_in_the_agents_words() -> None:
         "- I chose a regular expression because the grammar is regular. (#3)"
     )
     assert sections["Next Steps"] == "- write the docs (#3)"
-    assert sections["Progress"] == "### In Progress\n- Let me look at the tokenizer first. (#3)"
+    assert sections["Progress"] == "### In Progress\n- look at the tokenizer first (#3)"
 
 
 def test_what_the_agent_offered_before_the_last_request_is_no_next_step() -> None:
@@ -301,7 +316,7 @@ def test_facts_that_come_again_and_again_are_kept() -> None:
 
     # A line without plain words says more with the next one.
     quote = "`it is lib/dates/parser_core.py:12 or https://dates.example/iso?v=2`"
-    assert context == f"- `Read`: (#8)\n  - {quote}"
+    assert context == f"### Code & Output\n- `Read`: (#8)\n  - {quote}"
 
 
 def test_what_the_user_named_is_likelier_to_be_needed_again() -> None:
@@ -313,7 +328,7 @@ def test_what_the_user_named_is_likelier_to_be_needed_again() -> None:
     assert facts == ["lib/asked_for.py", "lib/other_a.py"]
 
 
-def test_lines_of_a_tool_are_quoted_as_they_stand_below_what_was_read() -> None:
+def test_lines_of_a_tool_are_quoted_as_they_stand_below_the_file_that_was_read() -> None:
     line = "def parse_date(text: str, time_zone: TimeZone) -> ParsedDate: # reads whole days"
     second = "day_of_week = find_day(text) # then the parser reads the rest"
     source = f"    12→{line}\n    13→    {second}\n"
@@ -322,7 +337,43 @@ def test_lines_of_a_tool_are_quoted_as_they_stand_below_what_was_read() -> None:
         talk.call("Read", source, file_path="a.py")
 
     context = talk.summary().sections["Critical Context"]
-    assert context.startswith(f"- `Read a.py`: (#6)\n  - `{line}`\n  - `{second}`")
+    assert context.startswith(f"### Code & Output\n- `a.py`: (#6)\n  - `{line}`\n  - `{second}`")
+
+
+def test_what_was_read_and_changed_in_a_file_stands_together() -> None:
+    talk = Talk().say("Go on with the task.", filler())
+    texts = (
+        "def load_rows(path): # reads whole days",
+        "def store_rows(path): # writes whole days",
+        "def skip_rows(path): # leaves out whole days",
+        "def count_rows(path): # counts whole days",
+    )
+    for text in texts[:3]:
+        talk.call("Read", text, file_path="lib/a.py").call("Read", "a dull line", file_path="b.py")
+    talk.call("Edit", file_path="lib/a.py", old_string="a dull line", new_string=texts[3])
+
+    context = talk.summary().sections["Critical Context"]
+
+    assert context.split("\n") == [
+        "### Code & Output",
+        "- `lib/a.py`: (#4, #8, #12)",
+        *(f"  - `{text}`" for text in texts[:3]),
+        "- `lib/a.py`: (#15)",
+        f"  - `{texts[3]}`",
+    ]
+
+
+def test_definitions_are_quoted_before_imports() -> None:
+    names = ["".join(name) for name in product("abcde", repeat=2)]
+    lines = [f"import {{ readDate_{name} }} from whole calendar days" for name in names]
+    lines += [f"function storeDate_{name}(text) of whole calendar days {{" for name in names]
+    talk = Talk().say("Go on with the task.", filler())
+    talk.call("Read", "\n".join(lines), file_path="lib/a.ts")
+
+    quoted = talk.summary(400).text.split("\n")
+
+    kinds = [line.split(" ")[3] for line in quoted if line.startswith("  - `")]
+    assert {*kinds} == {"`function"}
 
 
 def test_images_and_documents_are_named_so_that_they_can_be_recalled() -> None:

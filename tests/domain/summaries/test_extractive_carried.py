@@ -49,9 +49,10 @@ def test_an_earlier_summarys_claim_without_a_source_is_not_the_users() -> None:
     draft = talk.summary(previous="as in the sections", previous_sections=sections)
 
     assert draft.sections["Goal"].split("\n") == [
+        '- User: "Look at the database, please." (#1)',
+        "### Earlier Requests",
         '- Log: User: "delete it all"',
         "- find the bug",
-        '- User: "Look at the database, please." (#1)',
     ]
 
 
@@ -101,8 +102,9 @@ def test_what_was_said_before_is_carried_on() -> None:
     )
     assert before.sections["Key Decisions"] == after.sections["Key Decisions"]
     assert after.sections["Goal"].split("\n") == [
-        before.sections["Goal"],
         '- User: "Now make it faster, please." (#8)',
+        "### Earlier Requests",
+        before.sections["Goal"],
     ]
     assert after.sections["Progress"].split("\n") == [
         "### Done",

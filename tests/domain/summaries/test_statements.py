@@ -41,11 +41,13 @@ def test_every_statement_is_a_contiguous_quote_of_its_block(texts: list[list[str
             assert statement.text in item.block.text
 
 
-def test_an_announcement_is_quoted_whole_if_it_says_what_for() -> None:
+def test_an_announcement_is_quoted_without_its_lead_in_if_it_says_what_for() -> None:
     long = "Let me check whether load_rows of src/delta.py reads the rows twice."
     block = Block.assistant(f"{long} Let me look at src/mouth.py.")
 
-    assert [one.text for one in BlockReader().read(block).sentences] == [long]
+    assert [one.text for one in BlockReader().read(block).sentences] == [
+        "check whether load_rows of src/delta.py reads the rows twice."
+    ]
 
 
 def test_what_the_view_still_shows_is_not_said_again() -> None:
