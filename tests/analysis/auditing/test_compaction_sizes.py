@@ -8,7 +8,7 @@ from typing import Any
 from claude_code_talk import Talk
 
 import cutbank
-from cutbank import Block, IdleRules, ReserveHeadroom, StoredSession, diff
+from cutbank import Block, IdleRules, ReserveHeadroom, StoredSession, Usage, diff
 from cutbank.adapters.analysis.audit import read_lineage_trees
 from cutbank.adapters.interfaces.commands.audit import story_to_json
 from cutbank.adapters.interfaces.commands.lineage import diff_to_json, lineage_to_json
@@ -120,3 +120,20 @@ def test_a_compaction_that_nothing_is_reported_of_is_the_view_s_own_estimate() -
         assert found == [(outcome.pre_tokens, outcome.post_tokens, "estimated")]
         assert outcome.post_tokens == cutbank.measure_context(session, limit=20_000).in_use.tokens
         check_use(session)
+
+
+def test_what_came_between_the_calls_is_reported_after_a_compaction_and_not_before() -> None:
+    with cutbank.open(":memory:") as store:
+        session = store.session("s")
+        for number in range(10):
+            session.append(Block.user(f"{number}: " + "words " * 300), Block.assistant("yes"))
+        before = session.view()
+        session.record_call(before, call_id="a", usage=Usage(input=before.tokens))
+        session.append(Block.user("words " * 3_000))
+        outcome = session.compact(ReserveHeadroom(keep_tokens=5_000), limit=20_000)
+        after = session.view()
+        session.record_call(after, call_id="b", usage=Usage(input=after.tokens))
+
+        assert sizes_everywhere(session, "main") == [(before.tokens, after.tokens, "reported")]
+        assert before.tokens < after.tokens
+        assert outcome.pre_tokens > outcome.post_tokens
