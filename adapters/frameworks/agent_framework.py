@@ -27,7 +27,7 @@ from base64 import b64decode
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from itertools import takewhile
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 from uuid import uuid4
 
 from agent_framework import (
@@ -43,7 +43,6 @@ from agent_framework import (
     UsageDetails,
 )
 
-import cutbank
 from cutbank import (
     AgentLoop,
     Block,
@@ -63,14 +62,14 @@ from cutbank import (
     run_async,
 )
 
-from .item_append import append_items
+from .item_append import FrameworkAdapter, append_items
 
 _PROVIDER = "agent-framework"
 """Whose items the messages are, and the format that recorded calls name."""
 _KINDS = {"user": BlockKind.USER, "assistant": BlockKind.ASSISTANT}
 
 
-class CutbankHistoryProvider(HistoryProvider):
+class CutbankHistoryProvider(FrameworkAdapter, HistoryProvider):
     """A history whose log keeps every message, and which loads the view, compacted if need be.
 
     `store` is an open store, or the address of a database that this one opens and closes.
@@ -89,11 +88,10 @@ class CutbankHistoryProvider(HistoryProvider):
         source_id: str = "cutbank",
         **flags: Any,
     ) -> None:
-        super().__init__(source_id, **flags)
-        self._owned = None if isinstance(store, SessionStore) else cutbank.open(store)
-        self.store = store if isinstance(store, SessionStore) else cast(SessionStore, self._owned)
-        self.namespace = namespace
-        self._compaction: dict[str, Any] = {"policy": policy, "limit": limit, "model": model}
+        HistoryProvider.__init__(self, source_id, **flags)
+        FrameworkAdapter.__init__(
+            self, store, namespace=namespace, policy=policy, limit=limit, model=model
+        )
         self._sent: dict[str, HistoryView] = {}
         """What the model was sent before the newest answer that was stored, by session."""
         self._loaded: dict[str, AgentLoop] = {}
@@ -149,11 +147,6 @@ class CutbankHistoryProvider(HistoryProvider):
                 renderer=_PROVIDER,
                 usage=_read_usage(used),
             )
-
-    def close(self) -> None:
-        """Close the database, if it was opened here."""
-        if self._owned:
-            self._owned.close()
 
     def _open(self, session_id: str | None) -> StoredSession:
         if not session_id:

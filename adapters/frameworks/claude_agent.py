@@ -30,7 +30,6 @@ from claude_agent_sdk import (
     fold_session_summary,
 )
 
-import cutbank
 from cutbank import (
     Block,
     HistoryView,
@@ -48,7 +47,7 @@ from cutbank import (
     run_async,
 )
 
-from .item_append import append_items, repeat_overtaken
+from .item_append import FrameworkAdapter, append_items, repeat_overtaken
 
 PROVIDER_NAME = "claude-code"
 SUMMARY_RECORD = "claude-agent/summary"
@@ -56,7 +55,7 @@ SUMMARY_RECORD = "claude-agent/summary"
 _SPOKEN = {"user", "assistant"}
 
 
-class CutbankSessionStore:
+class CutbankSessionStore(FrameworkAdapter):
     """A `SessionStore` of the Agent SDK: entries come back as they were; their words are blocks.
 
     `store` is an open store, or the address of a database that this one opens and closes. Projects
@@ -73,9 +72,7 @@ class CutbankSessionStore:
         policy: str | Policy | None = None,
         limit: int | None = None,
     ) -> None:
-        self._owned = None if isinstance(store, SessionStore) else cutbank.open(store)
-        self.store = store if isinstance(store, SessionStore) else cast(SessionStore, self._owned)
-        self._policy, self._limit = policy, limit
+        super().__init__(store, policy=policy, limit=limit)
         self._clock, self._newest = Lock(), 0
 
     def log(self, key: SessionKey) -> StoredSession:
@@ -107,11 +104,6 @@ class CutbankSessionStore:
     async def list_subkeys(self, key: SessionListSubkeysKey) -> list[str]:
         """List the paths of the transcripts of a session's sub-agents."""
         return await run_async(self._list_subpaths, key)
-
-    def close(self) -> None:
-        """Close the database, if it was opened here."""
-        if self._owned:
-            self._owned.close()
 
     def _append(self, key: SessionKey, entries: Sequence[SessionStoreEntry]) -> None:
         items: dict[str, Item] = {}
@@ -155,8 +147,8 @@ class CutbankSessionStore:
             session = self.log(key)
         except NotFoundError:
             return None
-        if self._limit is not None and not key.get("subpath"):
-            view = session.loop(self._policy, limit=self._limit).prepare()
+        if self._compaction["limit"] is not None and not key.get("subpath"):
+            view = session.loop(**self._compaction).prepare()
             if view.boundary is not None:
                 return _write_entries(view, key["session_id"])
         entries = [cast(SessionStoreEntry, item) for one in session.blocks() if (item := one.item)]

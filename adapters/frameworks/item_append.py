@@ -1,11 +1,13 @@
-"""Stores the items of a framework, which may hold one half of a tool pair."""
+"""What adapters share: the store that they use, and how a framework's items come into it."""
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple, TypeVar
+from pathlib import Path
+from typing import Any, NamedTuple, TypeVar
 from uuid import UUID
 
 from pydantic import JsonValue
 
+import cutbank
 from cutbank import (
     AppendResult,
     Block,
@@ -14,11 +16,36 @@ from cutbank import (
     DuplicateToolCallError,
     Item,
     OrphanToolResultError,
+    Policy,
     SessionStore,
     StoredSession,
 )
 
 _T = TypeVar("_T")
+
+
+class FrameworkAdapter:
+    """Keeps sessions in a store: an open one, or the database of an address, which it closes."""
+
+    def __init__(
+        self,
+        store: SessionStore | str | Path = "sessions.db",
+        *,
+        namespace: str = "default",
+        policy: str | Policy | None = None,
+        limit: int | None = None,
+        model: str | None = None,
+    ) -> None:
+        self._is_owner = not isinstance(store, SessionStore)
+        self.store = store if isinstance(store, SessionStore) else cutbank.open(store)
+        self.namespace = namespace
+        self._compaction: dict[str, Any] = {"policy": policy, "limit": limit, "model": model}
+        self._mirror = ItemMirror(self.store)
+
+    def close(self) -> None:
+        """Close the database, if it was opened here."""
+        if self._is_owner:
+            self.store.close()
 
 
 def append_items(

@@ -42,8 +42,6 @@ from cutbank import (
     HistoryView,
     Item,
     Parent,
-    Policy,
-    SessionStore,
     StoredSession,
     ToolCall,
     ToolResult,
@@ -56,34 +54,20 @@ from cutbank import (
     run_async,
 )
 
-from .item_append import ItemMirror
+from .item_append import FrameworkAdapter
 
 _PROVIDER = "langchain"
 """Whose items the messages are, and the format that recorded calls name."""
 
 
-class CutbankMiddleware(AgentMiddleware[Any, Any, Any]):
+class CutbankMiddleware(FrameworkAdapter, AgentMiddleware[Any, Any, Any]):
     """Keeps an agent's messages in a log, and sends the model the log's view of them.
 
     The graph's state stays whole. The session is named by the thread; that of an agent which a
-    tool runs is a session of its own, whose parent it is. `policy`, `limit` and `model` are those
-    of `session.loop()`.
+    tool runs is a session of its own, whose parent it is. `store` is an open store, or the address
+    of a database that this one opens and closes. `policy`, `limit` and `model` are those of
+    `session.loop()`.
     """
-
-    def __init__(
-        self,
-        store: SessionStore,
-        *,
-        namespace: str = "default",
-        policy: str | Policy | None = None,
-        limit: int | None = None,
-        model: str | None = None,
-    ) -> None:
-        super().__init__()
-        self.store = store
-        self.namespace = namespace
-        self._mirror = ItemMirror(store)
-        self._compaction: dict[str, Any] = {"policy": policy, "limit": limit, "model": model}
 
     def wrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]

@@ -58,7 +58,7 @@ from cutbank import (
     run_async,
 )
 
-from .item_append import append_items
+from .item_append import FrameworkAdapter, append_items
 
 PROVIDER = "openai-responses"
 RENDERER = "openai-agents"
@@ -67,7 +67,7 @@ _MODELS_KINDS = {BlockKind.ASSISTANT, BlockKind.THINKING, BlockKind.TOOL_CALL}
 _UNSENT_KINDS = {BlockKind.ARTIFACT, BlockKind.NOTE}
 
 
-class CutbankSession:
+class CutbankSession(FrameworkAdapter):
     """A `Session` of the Agents SDK whose log keeps every item, and which gives the view to send.
 
     `store` is an open store, or the address of a database that this session opens and closes.
@@ -87,13 +87,11 @@ class CutbankSession:
     ) -> None:
         self.session_id = session_id
         self.session_settings: SessionSettings | None = session_settings
-        self._owned = None if isinstance(store, SessionStore) else cutbank.open(store)
-        self.store = store if isinstance(store, SessionStore) else cast(SessionStore, self._owned)
+        super().__init__(store, namespace=namespace, policy=policy, limit=limit, model=model)
         self.log = self.store.session(session_id, namespace=namespace)
         """The stored session, with all of its verbs: recall, pin, fork, compact."""
         self.hooks: RunHooks[Any] = _CallRecorder(self)
         """Hooks of a run that record each call: what was sent, and the tokens it took."""
-        self._compaction: dict[str, Any] = {"policy": policy, "limit": limit, "model": model}
         self._loop = AsyncAgentLoop(self.log.loop(**self._compaction))
         self._given: tuple[int, Sequence[TResponseInputItem]] = (0, ())
         """The position of the view that the current run began with, and its items."""
@@ -211,8 +209,7 @@ class CutbankSession:
     def close(self) -> None:
         """Close the database, if this session opened it."""
         self._is_closed = True
-        if self._owned:
-            self._owned.close()
+        super().close()
 
     def _check_open(self) -> None:
         if self._is_closed:

@@ -56,8 +56,6 @@ from cutbank import (
     Item,
     NotFoundError,
     Parent,
-    Policy,
-    SessionStore,
     StoredSession,
     ToolCall,
     ToolResult,
@@ -69,7 +67,7 @@ from cutbank import (
     run_async,
 )
 
-from .item_append import ItemMirror
+from .item_append import FrameworkAdapter, ItemMirror
 
 _PROVIDER = "pydantic-ai"
 """Whose items the messages are, and the format that recorded calls name."""
@@ -77,34 +75,22 @@ _running: ContextVar[str | None] = ContextVar("cutbank_pydantic_ai_running", def
 """The session of the run that the current task belongs to."""
 
 
-class CutbankHistory(AbstractCapability[Any]):
+class CutbankHistory(FrameworkAdapter, AbstractCapability[Any]):
     """Keeps an agent's messages in a log, and sends the model the log's view of them.
 
     The session is named by the run's `conversation_id`; that of an agent which a tool runs has the
-    other's as its parent. `policy`, `limit` and `model` are those of `session.loop()`.
+    other's as its parent. `store` is an open store, or the address of a database that this one
+    opens and closes. `policy`, `limit` and `model` are those of `session.loop()`.
     """
 
-    def __init__(
-        self,
-        store: SessionStore,
-        *,
-        namespace: str = "default",
-        policy: str | Policy | None = None,
-        limit: int | None = None,
-        model: str | None = None,
-    ) -> None:
-        self.store = store
-        self.namespace = namespace
-        self._mirror = ItemMirror(store)
-        self._compaction: dict[str, Any] = {"policy": policy, "limit": limit, "model": model}
-        self._history: list[ModelMessage] = []
-        """The run's own messages, which it goes on adding to."""
-        self._messages: list[ModelMessage] = []
-        """Those that were stored."""
-        self._positions: list[int] = []
-        """Where the log has each of them."""
-        self._served: tuple[AgentLoop, HistoryView] | None = None
-        """The view that the current call was sent, and the loop that made it."""
+    _history: Sequence[ModelMessage] = ()
+    """The run's own messages, which it goes on adding to."""
+    _messages: Sequence[ModelMessage] = ()
+    """Those that were stored."""
+    _positions: Sequence[int] = ()
+    """Where the log has each of them."""
+    _served: tuple[AgentLoop, HistoryView] | None = None
+    """The view that the current call was sent, and the loop that made it."""
 
     def load(self, conversation_id: str) -> Conversation:
         """Return a stored conversation, for the `conversation=` of a run; an empty one if new."""

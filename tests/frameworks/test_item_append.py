@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import cutbank
 from cutbank import Block, Item
-from cutbank.frameworks.item_append import ItemMirror
+from cutbank.frameworks.item_append import FrameworkAdapter, ItemMirror
 
 
 def mirror(mirrored: ItemMirror, items: list[Any], session: str = "s") -> list[Any]:
@@ -85,3 +85,16 @@ def test_more_sessions_than_are_remembered_are_followed(tmp_path: Path) -> None:
         for items in (["a"], ["a", "b"], ["c"]):
             for session in range(20):
                 assert mirror(mirrored, items, str(session)) == items
+
+
+def test_an_adapter_closes_the_database_that_it_opened_and_no_other(tmp_path: Path) -> None:
+    path = tmp_path / "sessions.db"
+    with cutbank.open(path) as store:
+        FrameworkAdapter(store).close()
+        store.session("s").append(Block.user("Hello"))
+    own = FrameworkAdapter(path)
+    assert [one.key for one in own.store.sessions()] == ["s"]
+    own.close()
+
+    with pytest.raises(cutbank.StorageError):
+        own.store.session("s").append(Block.user("Hello?"))
