@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 from claude_code_talk import Reading, Talk, text
+from pi_talk import shown
 from told_elsewhere import said
 from transcripts import SAMPLES, import_file
 
-from cutbank import SessionStore, Usage, export, lineage_tree
+from cutbank import SessionStore, Usage, export, lineage_tree, verify
 from cutbank.adapters.transcripts.formats.catalog import FORMATS
 from cutbank.adapters.transcripts.formats.source import TranscriptSource
 from cutbank.adapters.transcripts.formats.steps import SessionStart
@@ -116,6 +117,50 @@ def test_a_summary_of_openhands_cost_what_the_condenser_was_paid(
         (0.01, Usage(output=9)),
         (0.02, Usage(output=9)),
     ]
+
+
+def write_conversation(folder: Path, parents: dict[str, str | None]) -> None:
+    """Write user messages, each with its id as its text; a text with a star forgets the first."""
+    (folder / "events").mkdir(parents=True)
+    (folder / "base_state.json").write_text('{"id": "44444444-4444-4444-8444-444444444444"}')
+    ids = {name: f"0000000{number}-aaaa" for number, name in enumerate(parents)}
+    for number, (name, parent) in enumerate(parents.items()):
+        event: dict[str, Any] = {
+            "id": ids[name],
+            "timestamp": "2026-01-01T00:00:00",
+            "source": "user",
+        }
+        event["parent_id"] = ids.get(parent, parent) if parent else None
+        if name.startswith("*"):
+            event |= {"kind": "Condensation", "summary": name, "forgotten_event_ids": [ids["a"]]}
+        else:
+            said = {"role": "user", "content": [{"type": "text", "text": name}]}
+            event |= {"kind": "MessageEvent", "llm_message": said}
+        (folder / "events" / f"event-{number:05}-{ids[name]}.json").write_text(json.dumps(event))
+
+
+@pytest.mark.parametrize(
+    ("parents", "sent"),
+    [
+        ({"a": None, "b": "a", "c": "b"}, ["a", "b", "c"]),
+        ({"a": None, "b": "a", "c": "a"}, ["a", "c"]),
+        ({"a": None, "b": "a", "c": "__root__"}, ["c"]),
+        ({"a": None, "b": "a", "*": "b", "c": "b"}, ["a", "b", "c"]),
+        ({"a": None, "b": "a", "*": "b", "c": "*", "d": "*"}, ["*", "b", "d"]),
+        ({"a": None, "b": "a", "c": "b", "d": "b", "*": "d"}, ["*", "b", "d"]),
+    ],
+)
+def test_a_conversation_goes_on_from_the_event_that_the_next_one_follows(
+    parents: dict[str, str | None], sent: list[str], store: SessionStore, tmp_path: Path
+) -> None:
+    write_conversation(tmp_path / "conversation", parents)
+
+    report = import_file(store, tmp_path / "conversation")
+
+    (session,) = store.sessions()
+    assert report.errors == []
+    assert shown(session.view()) == sent
+    assert verify(store).violations == []
 
 
 # What grew

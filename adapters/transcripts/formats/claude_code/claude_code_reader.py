@@ -17,7 +17,7 @@ from ..fields import (
 from ..format import LineReader
 from ..json_lines import SourceLine
 from ..source import TranscriptSource
-from ..steps import EntryEnd, ImportStep, SourceProblem
+from ..steps import EntryEnd, ImportStep, RequestParameters, SourceProblem
 from ..summary_mark import find_marked_summary
 from .compactions import SHORTENING_READERS, keep_after_summary, read_boundary
 from .content import (
@@ -191,6 +191,13 @@ def _read_assistant(entry: ClaudeEntry) -> None:
 
 
 def _read_attachment(entry: ClaudeEntry) -> None:
+    match entry.value.get("attachment"):
+        case {"type": "prompt_snapshot", "systemPrompt": list(pieces)} as snapshot:
+            texts = [snapshot.get("cliPrefix"), *pieces]
+            prompt = "\n\n".join(text for text in texts if isinstance(text, str))
+            tools = get_field(snapshot, "tools", list, "attachment.")
+            entry.add(RequestParameters(f"{entry.node.id}:asked", prompt, tools))
+            return
     try:
         blocks = read_attachment(entry.value, entry.line)
     except UnknownItemError as error:

@@ -48,6 +48,7 @@ class EventReader:
         if before and (summary or len(self.shown) < before):
             # Without a request, it was automatic.
             trigger, self.requested_trigger = self.requested_trigger or Trigger.THRESHOLD, None
+            entry.mark_compaction(kind)
             entry.add(
                 SourceCompaction(
                     key=f"{entry.key}:compacted",
@@ -58,7 +59,6 @@ class EventReader:
                     summary_call=call,
                 )
             )
-            entry.mark_compaction(kind)
         else:
             entry.add_summary(summary or "")
             entry.append()

@@ -30,6 +30,7 @@ from ..steps import (
     ImportStep,
     ReportedCall,
     RequestParameters,
+    Rewind,
     SessionStart,
     SkippedEntry,
     SourceProblem,
@@ -40,10 +41,14 @@ FORMAT_NAME = "openhands-v1"
 _STATE_FILE_NAMES = ("base_state.json", "meta.json")
 _EVENT_NAME = re.compile(r"event-(\d{5,18})-([0-9a-fA-F-]{8,})\.json")
 """The file name of an event: its number, and its id."""
+_NO_PARENT = "__root__"
+"""The parent of an event that begins anew."""
+_STATE_EVENT_TYPE = "ConversationStateUpdateEvent"
+"""Events that no other one follows."""
 _SKIPPED_EVENT_TYPES = frozenset(
     {
         *("ACPToolCallEvent", "AskUserEvent", "CondensationRequest", "ConversationErrorEvent"),
-        *("ConversationIterationLimitEvent", "ConversationStateUpdateEvent", "HookExecutionEvent"),
+        *("ConversationIterationLimitEvent", _STATE_EVENT_TYPE, "HookExecutionEvent"),
         *("InterruptEvent", "LLMCompletionLogEvent", "PauseEvent"),
         *("SecurityAnalyzerConfigurationEvent", "StreamingDeltaEvent", "TokenEvent"),
         *("UserActionEvent", "WarningEvent"),
@@ -89,6 +94,10 @@ class _ConversationReader(EventReader):
         self.number = -1
         """The highest number of an event so far."""
         self.ids: set[str] = set()
+        self.path: list[str] = []
+        """The ids of the events from the first one to the newest, without those gone back from."""
+        self.forgotten: dict[str, list[str]] = {}
+        """The ids that each event took out of view; it is empty for one that has only blocks."""
         self.reported: set[str] = set()
         paths = {name: source.path / within / name for name in _STATE_FILE_NAMES}
         self.states = {name: self._read_file(name) for name, at in paths.items() if at.exists()}
@@ -153,6 +162,9 @@ class _ConversationReader(EventReader):
             raise MalformedError(f"id: another event has the id {id}")
         entry.key = entry.id = id
         entry.time = get_field(event, "timestamp", str)
+        if kind != _STATE_EVENT_TYPE:
+            self._follow_parent(entry, get_field(event, "parent_id", str))
+            self.path.append(id)
         match kind:
             case "SystemPromptEvent":
                 entry.add(self._read_system(entry, event))
@@ -162,10 +174,13 @@ class _ConversationReader(EventReader):
                 named = get_field(event, "llm_response_id", str)
                 call = self.usage.get(named) if named else next(self.condenser_calls, None)
                 self.condense(entry, kind, forgotten, get_field(event, "summary", str), call)
+                self.forgotten[id] = forgotten if id in self.shown else [*forgotten, id]
             case _ if read := _CONTENT_READERS.get(kind):
                 read(entry, event)
                 response = get_field(event, "llm_response_id", str) or None
                 self.append(entry, response)
+                if entry.has_appended:
+                    self.forgotten[id] = []
                 if response and response not in self.reported and entry.blocks:
                     self.reported.add(response)
                     entry.add(self._report_call(response, entry))
@@ -174,6 +189,22 @@ class _ConversationReader(EventReader):
                     self.request_condensation(event)
                 entry.skip_known(kind, _SKIPPED_EVENT_TYPES)
         self.ids.add(id)
+
+    def _follow_parent(self, entry: EntrySteps, parent: str | None) -> None:
+        """Go back to the event that this one follows, if it does not follow the newest."""
+        if parent is None or not self.path or parent == self.path[-1]:
+            return
+        if parent not in self.path and parent != _NO_PARENT:
+            entry.add_problem(f"parent_id: {parent} is no event that this one can follow")
+            return
+        del self.path[self.path.index(parent) + 1 if parent in self.path else 0 :]
+        self.shown.clear()
+        for id in filter(self.forgotten.__contains__, self.path):
+            self.shown[id] = None
+            for gone in self.forgotten[id]:
+                self.shown.pop(gone, None)
+        known = [id for id in self.path if id in self.forgotten]
+        entry.add(Rewind(f"{entry.key}:rewind", known[-1] if known else None))
 
     def _read_system(self, entry: EntrySteps, event: JsonDict) -> RequestParameters:
         prompt = require_field(event, "system_prompt", dict)

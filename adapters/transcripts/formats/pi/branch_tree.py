@@ -128,6 +128,7 @@ def match_kept(node: BranchNode, messages: list[int]) -> tuple[tuple[str, ...], 
 
 _MESSAGES_ENCRYPTED = "what the provider keeps in place of the messages is encrypted"
 FIRST_KEPT_MISSING = "the entry from which on messages stayed is not above it"
+_ARCHIVED_NEWLINE = "\u2588"
 _SOME_KEPT_MISSING = "some of the messages that stayed are not in the file"
 
 
@@ -138,16 +139,31 @@ def read_compaction_entry(
     preserved = get_field(entry, "preserveData", dict)
     if preserved and preserved.get("openaiRemoteCompaction") is not None:
         partial = _MESSAGES_ENCRYPTED
+    summary = require_field(entry, "summary", str)
+    match preserved:
+        case {"snapcompact": dict(archive)}:
+            summary = "\n".join([summary, *_read_archive(archive)])
     return SourceCompaction(
         f"{node.id}:compaction",
         Trigger.THRESHOLD,  # the default if the source names no trigger
-        require_field(entry, "summary", str),
+        summary,
         kept,
         pre_tokens=get_field(entry, "tokensBefore", int),
         post_tokens=get_field(entry, "tokensAfter", int),
         source_time=get_field(entry, "timestamp", str),
         partial_reason=partial,
     )
+
+
+def _read_archive(archive: JsonDict) -> list[str]:
+    """Return the archived history as text, or else the parts of it that are not only images."""
+    whole = [archive.get("text")]
+    texts = (
+        whole if isinstance(whole[0], str) else [archive.get("textHead"), archive.get("textTail")]
+    )
+    return [
+        text.replace(_ARCHIVED_NEWLINE, "\n") for text in texts if isinstance(text, str) and text
+    ]
 
 
 def _find_kept(

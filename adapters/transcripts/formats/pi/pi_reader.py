@@ -34,10 +34,12 @@ _ENTRY_ROLES = {"custom_message": "custom", "branch_summary": "branchSummary"}
 
 
 class PiTranscriptReader(LineReader):
-    def __init__(self, name: str, key: str, header: JsonDict) -> None:
+    def __init__(
+        self, name: str, key: str, header: JsonDict, *, parent_key: str | None = None
+    ) -> None:
         self.name = name
         title, project = find_text(header, "title"), find_text(header, "cwd")
-        self.tree = BranchTree(SessionStart(key, title=title, project=project))
+        self.tree = BranchTree(SessionStart(key, title, parent_key, project=project))
         version = header.get("version")
         self.is_list = not isinstance(version, int) or version < 2
         self.places: list[BranchNode | None] = []
@@ -208,7 +210,19 @@ def begin_reading(name: str, source: TranscriptSource) -> PiTranscriptReader:
     header = find_header(source) or {}
     id = header.get("id")
     key = id if isinstance(id, str) and is_valid_id(id) else source.stem
-    return PiTranscriptReader(name, key, header)
+    return PiTranscriptReader(name, key, header, parent_key=_find_parent_key(source, header))
+
+
+def _find_parent_key(source: TranscriptSource, header: JsonDict) -> str | None:
+    """Return the session that started a sub-agent, which names the parent's file.
+
+    A fork names its parent as well, and has no `session_init`.
+    """
+    kinds = [value.get("type") for value in source.first_values if isinstance(value, dict)]
+    parent = find_text(header, "parentSession") or ""
+    if "session_init" not in kinds or not parent.endswith(".jsonl"):
+        return None
+    return parent.removesuffix(".jsonl").rpartition("_")[2]
 
 
 def find_header(source: TranscriptSource) -> JsonDict | None:
