@@ -19,9 +19,9 @@ from ..domain.session_events import Ends, ModelCalled
 from ..domain.token_estimate import PromptSize, SizeBasis
 from .block_statuses import StatusSince
 from .history_view import HistoryView
+from .recording import RecordedCall
 from .rendering.catalog import RENDERERS_BY_LABEL, render_view
 from .rendering.sendable import JsonObject
-from .replay.recording import RecordedCall
 from .timestamps import get_event_block
 
 

@@ -44,8 +44,8 @@ from cutbank.domain.summaries.needs import FACT_WEIGHTS, PAIR_WEIGHTS, NeedCount
 from cutbank.domain.summaries.statements import BlockReader
 from cutbank.domain.summaries.summarizer import Summarizer
 from cutbank.domain.token_estimate import estimate_text
-from cutbank.projections.replay.recorded_rows import make_session_rows
-from cutbank.projections.replay.replay import collect_segments, replay_recording
+from cutbank.projections.recorded_rows import make_session_rows
+from cutbank.projections.replay import collect_segments, replay_recording
 
 LIMIT = 32_000
 EVERY = 5

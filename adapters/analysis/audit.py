@@ -23,7 +23,7 @@ from ...projections.audit_entries import (
 )
 from ...projections.block_statuses import StatusIndex, ViewEpoch, list_view_epochs
 from ...projections.lineage_tree import LineageTree, grow_tree
-from ...projections.replay.recording import RecordedCall
+from ...projections.recording import RecordedCall
 from ...projections.view_content import Coordinate, RecordedEvent
 from ..runtime.sessions.recalled_blocks import check_end, make_recalled
 from ..runtime.sessions.stored_session import StoredSession

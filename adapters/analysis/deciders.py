@@ -15,9 +15,9 @@ from ...domain.policies.policy import Policy
 from ...domain.summaries.extractive import ExtractiveSummarizer
 from ...domain.summaries.summarizer import Draft, Material, Summarizer
 from ...projections.planned_compaction import PlannedCompaction
-from ...projections.replay.policy_decider import PolicyDecider, WriteSummary
-from ...projections.replay.recording import Recording
-from ...projections.replay.replay import Decider, NeverDecider, RecordedDecider
+from ...projections.policy_decider import PolicyDecider, WriteSummary
+from ...projections.recording import Recording
+from ...projections.replay import Decider, NeverDecider, RecordedDecider
 from ..runtime.compaction import from_settings
 from ..runtime.compaction.background import Cancellation
 from ..runtime.compaction.summary_chain import SummaryChain

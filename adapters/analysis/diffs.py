@@ -10,7 +10,7 @@ from ...domain.errors import InvalidPositionError, InvalidSettingError, NotFound
 from ...domain.token_estimate import PromptSizeChange, SizeBasis
 from ...projections.history_view import HistoryView
 from ...projections.lost_facts import SessionText
-from ...projections.replay.recorded_rows import make_session_rows
+from ...projections.recorded_rows import make_session_rows
 from ...projections.view_content import Coordinate
 from ...projections.view_diff import ViewDiff, compare_views
 from ..runtime.sessions.stored_session import StoredSession

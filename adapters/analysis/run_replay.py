@@ -22,15 +22,15 @@ from ...domain.hooks import Progress
 from ...domain.policies.policy import Policy
 from ...domain.ranges import Ranges
 from ...domain.session_events import BlockAppended, ModelCalled, ToolCalled
-from ...projections.replay.policy_decider import PolicyDecider
-from ...projections.replay.recording import (
+from ...projections.policy_decider import PolicyDecider
+from ...projections.recording import (
     CallCounter,
     RecordedCall,
     Recording,
     RecordingCalibration,
 )
-from ...projections.replay.recording_calibration import calibrate_recording
-from ...projections.replay.replay import (
+from ...projections.recording_calibration import calibrate_recording
+from ...projections.replay import (
     ReplayCompaction,
     ReplayedCall,
     replay_recording,

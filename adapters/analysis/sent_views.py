@@ -18,7 +18,7 @@ from ...domain.session_events import (
 )
 from ...projections.audit_entries import AuditedCall, RequestProof, SentView
 from ...projections.history_view import HistoryFold, HistoryView
-from ...projections.replay.recording import RecordedCall
+from ...projections.recording import RecordedCall
 from ...projections.view_content import Fingerprint, RecordedEvent, estimate_system_and_tools
 from ..storage.event_log.chain import Chain
 from ..storage.event_log.event_store import EventStore

@@ -21,7 +21,7 @@ from ...domain.session_events import (
     RecordEvent,
 )
 from ...projections.block_statuses import collect_boundaries
-from ...projections.replay.recording import RecordedCall
+from ...projections.recording import RecordedCall
 from ...projections.view_content import RecordedEvent, find_parted_pairs
 from ..runtime.sessions.recalled_blocks import get_item
 from ..runtime.sessions.session_store import SessionStore

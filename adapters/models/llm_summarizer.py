@@ -11,7 +11,7 @@ from ...domain.errors import InvalidSettingError, SummarizerFailedError
 from ...domain.summaries.layout import write_file_lists
 from ...domain.summaries.summarizer import Draft, Material
 from ...domain.token_estimate import CHARS_PER_TOKEN, estimate_text
-from . import prompts
+from ..models import prompts
 from .conversation_text import count_cautiously, read_source
 from .notes_writer import SLACK, NotesWriter, TooLongError
 from .reply_parsing import (
@@ -146,7 +146,7 @@ class LlmSummarizer:
         """Return the answer at the end of the served request; None if that is not possible."""
         from pydantic_ai.messages import ModelRequest  # noqa: PLC0415 - an optional extra
 
-        from . import served_prefix  # noqa: PLC0415 - start-up time
+        from ..models import served_prefix  # noqa: PLC0415 - start-up time
 
         spoken = served_prefix.find_request_format(calls.model) if self.from_served_prefix else None
         if spoken is None or material.prefix or self.from_originals:

@@ -25,7 +25,7 @@ from pydantic_ai.settings import ModelSettings
 from ...domain.errors import SummarizerFailedError
 from ...domain.session_events import Usage
 from ...domain.summaries.summarizer import Draft
-from . import prompts
+from ..models import prompts
 from .model_access import translate_model_error
 from .model_catalog import compute_call_cost
 

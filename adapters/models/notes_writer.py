@@ -17,7 +17,7 @@ from ...domain.summaries.summarizer import (
     SummaryTemplate,
 )
 from ...domain.token_estimate import estimate_text
-from . import prompts
+from ..models import prompts
 from .conversation_text import (
     Passage,
     count_cautiously,

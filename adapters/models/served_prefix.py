@@ -11,7 +11,7 @@ from ...domain.blocks import UNSENT_KINDS, BlockKind, ToolCall
 from ...domain.item import WindowItem
 from ...domain.summaries.clean_text import fold_lines
 from ...domain.summaries.summarizer import Material
-from . import prompts
+from ..models import prompts
 
 MAX_HANDLES = 200
 """The most blocks that are listed by handle, since the served request has no handles."""

@@ -18,9 +18,9 @@ from cutbank.domain.compaction_terms import CompactionTerms, PinRules
 from cutbank.domain.summaries.extractive import ExtractiveSummarizer
 from cutbank.domain.summaries.summarizer import Draft, Material, Summarizer
 from cutbank.domain.token_estimate import CHARS_PER_TOKEN
-from cutbank.projections.replay.policy_decider import PolicyDecider
-from cutbank.projections.replay.recording import Recording
-from cutbank.projections.replay.replay import replay_recording
+from cutbank.projections.policy_decider import PolicyDecider
+from cutbank.projections.recording import Recording
+from cutbank.projections.replay import replay_recording
 
 from .figure import Figure, Found, Options
 from .workload import as_block, turns

@@ -20,9 +20,9 @@ from ....domain.fidelity.visibility import SessionVisibility
 from ....domain.models import ModelFacts
 from ....domain.session_events import ModelCalled
 from ....domain.summaries.extractive import ExtractiveSummarizer
-from ....projections.replay.recorded_rows import make_session_rows
-from ....projections.replay.recording import RecordedCall, Recording, SessionTime
-from ....projections.replay.replay import ReplayedCall, collect_segments, replay_recording
+from ....projections.recorded_rows import make_session_rows
+from ....projections.recording import RecordedCall, Recording, SessionTime
+from ....projections.replay import ReplayedCall, collect_segments, replay_recording
 from ....projections.timestamps import find_event_time
 from ...models.context_limits import find_facts
 from ...runtime.sessions.stored_session import StoredSession

@@ -151,7 +151,7 @@ def list_all(store: SessionStore, namespace: str | None) -> list[dict[str, Any]]
         print_error(f"{error}; so nothing is known of idle work")
         return [session_to_json(one) | INDEX_FIELDS for one in store.sessions(namespace)]
     # A slow import that other verbs do not need.
-    from ...storage.read_models.session_list import list_sessions  # noqa: PLC0415 - start-up time
+    from ...storage.read_models.index_queries import list_sessions  # noqa: PLC0415 - start-up time
 
     find_incomplete = store.events.recorder.select_incomplete_import
     rules, limit = store.settings.idle.make_rules(), store.settings.compaction.limit or 0

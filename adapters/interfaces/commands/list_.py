@@ -11,7 +11,7 @@ from typing import Any
 from ....domain.errors import InvalidSettingError
 from ....projections.timestamps import format_timestamp
 from ...runtime.sessions.session_store import SessionStore
-from ...storage.read_models.costs import CallCosts, CostReport
+from ...storage.read_models.index_queries import CallCosts, CostReport
 from ..command_line.options import parse_since
 from ..command_line.printing import (
     format_count,

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from ....domain.ranges import Ranges
-from ....projections.replay.replay import ReplayCompaction, ReplayedCall
+from ....projections.replay import ReplayCompaction, ReplayedCall
 from ...analysis import run_replay
 from ...analysis.deciders import REPLAY_SUMMARIZERS
 from ...analysis.run_replay import Replay

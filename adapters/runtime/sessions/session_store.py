@@ -27,7 +27,7 @@ from .stored_session import StoredSession
 
 if TYPE_CHECKING:
     from ...settings.settings import Settings
-    from ...storage.read_models.costs import CostReport
+    from ...storage.read_models.index_queries import CostReport
     from ...storage.read_models.read_models import ReadModelFollower, ReadModels
     from ...storage.read_models.search import SearchHit
     from ..erasing import ErasureReport, RetentionReport
@@ -206,7 +206,7 @@ class SessionStore:
         if since is None:
             found = list_logs(self.context, namespace, prefix=prefix, after=last, limit=limit)
             return [StoredSession(log) for log in found]
-        from ...storage.read_models.session_list import find_active_sessions  # noqa: PLC0415 - start-up time
+        from ...storage.read_models.index_queries import find_active_sessions  # noqa: PLC0415 - start-up time
 
         check_time_zone(since)
         self.read_models.catch_up(search=False)
@@ -324,7 +324,7 @@ class SessionStore:
         first. Raises InvalidSettingError for any other `by`.
         """
         from ...models.context_limits import make_overrides  # noqa: PLC0415 - as above
-        from ...storage.read_models.costs import sum_costs  # noqa: PLC0415 - as above
+        from ...storage.read_models.index_queries import sum_costs  # noqa: PLC0415 - as above
 
         self.read_models.catch_up(search=False)
         overrides = make_overrides(self.settings)

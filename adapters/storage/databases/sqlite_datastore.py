@@ -13,10 +13,10 @@ from typing import Any
 from weakref import WeakSet, ref
 
 from ....domain.errors import StorageError
+from ..databases import sqlite_schema
 from ..event_log.storage_errors import translate_storage_errors
 from ..private_files import make_file
 from ..process_forks import reopen_in_children
-from . import sqlite_schema
 from .database_file import (
     accept_copy,
     creates_file,

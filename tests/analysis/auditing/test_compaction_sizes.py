@@ -12,7 +12,7 @@ from cutbank import Block, IdleRules, ReserveHeadroom, StoredSession, Usage, dif
 from cutbank.adapters.analysis.audit import read_lineage_trees
 from cutbank.adapters.interfaces.commands.audit import story_to_json
 from cutbank.adapters.interfaces.commands.lineage import diff_to_json, lineage_to_json
-from cutbank.adapters.storage.read_models.session_list import list_sessions
+from cutbank.adapters.storage.read_models.index_queries import list_sessions
 from cutbank.domain.compaction import RECORDED_LINEAGE
 from cutbank.domain.context_limit import LimitSource
 

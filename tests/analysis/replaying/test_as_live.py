@@ -27,16 +27,16 @@ from cutbank.domain.event import Event
 from cutbank.domain.item import WindowItem, order_for_view
 from cutbank.domain.policies.policy import Policy, is_due
 from cutbank.domain.window import Plan, Window
-from cutbank.projections.replay.policy_decider import PolicyDecider, WriteSummary
-from cutbank.projections.replay.recording import RecordedCall, Recording
-from cutbank.projections.replay.replay import (
+from cutbank.projections.policy_decider import PolicyDecider, WriteSummary
+from cutbank.projections.recording import RecordedCall, Recording
+from cutbank.projections.replay import (
     RecordedDecider,
     ReplayDecision,
     ReplayRun,
     collect_segments,
     replay_recording,
 )
-from cutbank.projections.replay.replay_fold import ReplayFold
+from cutbank.projections.replay_fold import ReplayFold
 
 Steps = list[tuple[Any, ...]]
 LAST: Steps = [("work", [], True)]

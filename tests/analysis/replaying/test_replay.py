@@ -22,8 +22,8 @@ from cutbank.domain.errors import (
 from cutbank.domain.summaries.summarizer import Draft, Material
 from cutbank.domain.window import Plan, Window
 from cutbank.projections.audit_entries import AuditedCall
-from cutbank.projections.replay.policy_decider import PolicyDecider
-from cutbank.projections.replay.replay import replay_recording
+from cutbank.projections.policy_decider import PolicyDecider
+from cutbank.projections.replay import replay_recording
 
 LIMIT = 1_500
 SMALL = {"keep_tokens": "300", "reserve_tokens": "300"}

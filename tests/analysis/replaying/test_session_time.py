@@ -13,9 +13,9 @@ from cutbank.adapters.runtime.compaction.summary_chain import SummaryChain
 from cutbank.domain.blocks import Origin
 from cutbank.domain.compaction_events import CompactBoundary
 from cutbank.domain.compaction_terms import CompactionTerms
-from cutbank.projections.replay.policy_decider import PolicyDecider
-from cutbank.projections.replay.recording import Recording, SessionTime
-from cutbank.projections.replay.replay import replay_recording
+from cutbank.projections.policy_decider import PolicyDecider
+from cutbank.projections.recording import Recording, SessionTime
+from cutbank.projections.replay import replay_recording
 
 BEGAN = datetime(2025, 3, 1, 12, tzinfo=UTC)
 

@@ -16,7 +16,7 @@ from cutbank.domain.fidelity.fidelity_measure import FidelityMeasure, compute_up
 from cutbank.domain.fidelity.later_references import find_canonical_boundaries
 from cutbank.domain.fidelity.rows import Scores
 from cutbank.domain.fidelity.session_reading import SessionReading
-from cutbank.projections.replay.recorded_rows import make_session_rows
+from cutbank.projections.recorded_rows import make_session_rows
 
 FIGURES = json.loads(Path(__file__).with_name("figures.json").read_text(encoding="utf-8"))
 """Of the folder whose manifest has this digest: what was counted by another program."""

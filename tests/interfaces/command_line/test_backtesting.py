@@ -15,8 +15,8 @@ from claude_code_talk import Talk, text
 from cutbank import BacktestResult, Replay, Trigger
 from cutbank.adapters.interfaces.commands.replay import print_replay
 from cutbank.domain.context_limit import LimitSource
-from cutbank.projections.replay.recording import RecordedCall
-from cutbank.projections.replay.replay import FutileCompaction, ReplayedCall
+from cutbank.projections.recording import RecordedCall
+from cutbank.projections.replay import FutileCompaction, ReplayedCall
 
 from .conftest import PROGRAM, Refusals, Run, answered_wrongly
 

@@ -6,7 +6,7 @@ from cutbank import Block, BlockKind, StoredSession, ToolCall, ToolResult
 from cutbank.adapters.analysis.run_replay import read_recording
 from cutbank.domain.blocks import Media, Origin
 from cutbank.domain.fidelity.rows import RowKind, SessionRows
-from cutbank.projections.replay.recorded_rows import make_session_rows
+from cutbank.projections.recorded_rows import make_session_rows
 
 
 def rows(session: StoredSession) -> SessionRows:

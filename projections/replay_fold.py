@@ -5,10 +5,10 @@ from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from typing import Any
 
-from ...domain.compaction_events import CompactBoundary
-from ...domain.item import MessageRuns, WindowItem
-from ...domain.ranges import Ranges
-from ...domain.session_events import (
+from ..domain.compaction_events import CompactBoundary
+from ..domain.item import MessageRuns, WindowItem
+from ..domain.ranges import Ranges
+from ..domain.session_events import (
     BlockPinned,
     BlocksHidden,
     BlocksRetracted,
@@ -18,17 +18,17 @@ from ...domain.session_events import (
     SystemPromptSet,
     ToolsSet,
 )
-from ..block_statuses import RecordedBoundary
-from ..compaction_window import find_recalled, make_item, make_items, make_recalled_items
-from ..history_view import HistoryFold, HistoryView
-from ..view_content import (
+from .block_statuses import RecordedBoundary
+from .compaction_window import find_recalled, make_item, make_items, make_recalled_items
+from .history_view import HistoryFold, HistoryView
+from .recording import RecordedCall, Recording
+from .view_content import (
     Coordinate,
     RecordedEvent,
     ViewEntry,
     encode_text,
     estimate_system_and_tools,
 )
-from .recording import RecordedCall, Recording
 
 _REQUEST_EVENTS = (SystemPromptSet, ToolsSet, RequestSettingsSet)
 _ITEM_CHANGING_EVENTS = frozenset(

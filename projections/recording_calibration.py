@@ -4,21 +4,21 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import accumulate
 
-from ...domain.billing import CacheReport
-from ...domain.event import Event
-from ...domain.token_estimate import (
+from ..domain.billing import CacheReport
+from ..domain.event import Event
+from ..domain.token_estimate import (
     CHARS_PER_TOKEN,
     CONTENT_KINDS,
     ContentKind,
     TokenCalibration,
     is_credible,
 )
-from ..context_usage import ContextUsageTracker
-from ..history_view import HistoryFold
-from ..view_content import RecordedEvent, estimate_system_and_tools
+from .context_usage import ContextUsageTracker
+from .history_view import HistoryFold
 from .recording import RecordedCall, Recording, RecordingCalibration
 from .replay import RecordedDecider, replay_recording
 from .replay_fold import ReplayFold
+from .view_content import RecordedEvent, estimate_system_and_tools
 
 _EMPTY_CACHE_REPORT = CacheReport(unchanged=0, read=0, written=0, plain=0)
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from ...domain.compaction_events import (
+from ..domain.compaction_events import (
     BoundaryActivated,
     CompactBoundary,
     CompactionReverted,
@@ -13,11 +13,11 @@ from ...domain.compaction_events import (
     Summary,
     Trigger,
 )
-from ...domain.event import Event
-from ...domain.fidelity.rows import ViewSegment
-from ...domain.ranges import Ranges
-from ..block_statuses import collect_boundaries
-from ..history_view import HistoryView
+from ..domain.event import Event
+from ..domain.fidelity.rows import ViewSegment
+from ..domain.ranges import Ranges
+from .block_statuses import collect_boundaries
+from .history_view import HistoryView
 from .recording import RecordedCall, Recording
 from .replay_fold import ReplayFold
 

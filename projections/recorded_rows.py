@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from itertools import accumulate
 from typing import Any
 
-from ...domain.blocks import UNSENT_KINDS, Block, BlockKind, ToolCall
-from ...domain.fidelity.rows import AGENT_KINDS, FidelityRow, RowKind, SessionRows
-from ...domain.ranges import Ranges
-from ...domain.session_events import (
+from ..domain.blocks import UNSENT_KINDS, Block, BlockKind, ToolCall
+from ..domain.fidelity.rows import AGENT_KINDS, FidelityRow, RowKind, SessionRows
+from ..domain.ranges import Ranges
+from ..domain.session_events import (
     BlockAppended,
     BlocksRetracted,
     SessionOpened,

@@ -9,12 +9,12 @@ from datetime import datetime
 from operator import attrgetter
 from statistics import median
 
-from ...domain.billing import CacheReport
-from ...domain.blocks import ASSISTANT_KINDS
-from ...domain.cached_property import cached_property
-from ...domain.session_events import BlockAppended, ModelCalled, ToolCalled
-from ..timestamps import get_event_block, read_source_time
-from ..view_content import RecordedEvent
+from ..domain.billing import CacheReport
+from ..domain.blocks import ASSISTANT_KINDS
+from ..domain.cached_property import cached_property
+from ..domain.session_events import BlockAppended, ModelCalled, ToolCalled
+from .timestamps import get_event_block, read_source_time
+from .view_content import RecordedEvent
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,34 +4,34 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
-from ...domain.cached_property import cached_property
-from ...domain.compaction import Compaction
-from ...domain.compaction_events import CompactBoundary, Summary, Trigger
-from ...domain.compaction_terms import REGROWTH_SHARE, CompactionTerms
-from ...domain.cut_points import find_orphans
-from ...domain.errors import (
+from ..domain.cached_property import cached_property
+from ..domain.compaction import Compaction
+from ..domain.compaction_events import CompactBoundary, Summary, Trigger
+from ..domain.compaction_terms import REGROWTH_SHARE, CompactionTerms
+from ..domain.cut_points import find_orphans
+from ..domain.errors import (
     NothingToCompactError,
     PolicyFailedError,
     SummarizerFailedError,
     describe_error,
 )
-from ...domain.event import Event
-from ...domain.policies.policy import is_due, quiet_below
-from ...domain.ranges import Ranges
-from ...domain.summaries.summarizer import Draft
-from ...domain.window import LazySequence, Window
-from ..compaction_window import frame_window
-from ..planned_compaction import (
+from ..domain.event import Event
+from ..domain.policies.policy import is_due, quiet_below
+from ..domain.ranges import Ranges
+from ..domain.summaries.summarizer import Draft
+from ..domain.window import LazySequence, Window
+from .compaction_window import frame_window
+from .planned_compaction import (
     PlannedCompaction,
     check_gain,
     make_boundary_fields,
     make_summary_fields,
     plan_compaction,
 )
-from ..view_content import get_system_prompt
 from .recording import RecordedCall, Recording, SessionTime
 from .replay import FutileCompaction, ReplayCompaction, ReplayDecision
 from .replay_fold import ReplayFold
+from .view_content import get_system_prompt
 
 WriteSummary = Callable[[PlannedCompaction], tuple[Draft, str, tuple[str, ...]]]
 """Returns the draft that passed, its summarizer, and one line for each that was rejected.
