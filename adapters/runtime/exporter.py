@@ -55,8 +55,7 @@ def read_log_parts(log: SessionLog, lineage: str, first: int = 1) -> Iterator[Ou
     reader, head = log.reader(lineage), log.position
     retractions = reader.read_retractions(head)
     retracted = _join_positions(retractions)
-    # What was retracted here, and not by the source.
-    removed = _join_positions(one for one in retractions if one.reason not in SOURCE_RETRACTIONS)
+    removed = _find_removed(retractions)
     served = _find_served(reader)
     waiting = [one for one in served if one.effective_from >= first]
     for begin in range(first, head + 1, _AT_ONCE):
@@ -84,6 +83,11 @@ def read_view_parts(view: HistoryView, began: datetime) -> Iterator[OutgoingPart
 
 def _join_positions(retractions: Iterable[BlocksRetracted]) -> Ranges:
     return Ranges(run for one in retractions for run in one.positions.runs)
+
+
+def _find_removed(retractions: Iterable[BlocksRetracted]) -> Ranges:
+    """Return what was retracted here, and not by the source."""
+    return _join_positions(one for one in retractions if one.reason not in SOURCE_RETRACTIONS)
 
 
 def _make_part(
@@ -175,6 +179,8 @@ def export(
         if not view and session.info.source == to:
             outgoing.kept_source = find_kept_source(session, found)
             outgoing.has_new_request = _has_new_request(session, outgoing)
+            undone = _count_undone(session.log, lineage)
+            outgoing.count_loss("retractions that undo summaries of the source", undone)
         copied = _find_copy(found, outgoing)
         if not isinstance(target, Path):
             written = _write_file(found, outgoing, copied, target)
@@ -212,6 +218,20 @@ def _has_new_request(session: StoredSession, outgoing: OutgoingSession) -> bool:
     later = log.events.read(log.chain(), Ranges.span(last + 1, log.position))
     kinds = (SystemPromptSet, ToolsSet, RequestSettingsSet)
     return any(isinstance(recorded.event, kinds) for recorded in later)
+
+
+def _count_undone(log: SessionLog, lineage: str) -> int:
+    """Count the summaries of the source that cover what was retracted since the import."""
+    reader = log.reader(lineage)
+    removed = _find_removed(reader.read_retractions(log.position))
+    served = _find_served(reader) if removed else []
+    found = [reader.read_boundary(activated.boundary) for activated in served]
+    return sum(
+        summary is not None
+        and boundary.policy == RECORDED_LINEAGE
+        and bool(summary.covers & removed)
+        for boundary, summary, _ in found
+    )
 
 
 def make_outgoing(

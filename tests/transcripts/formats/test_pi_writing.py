@@ -210,6 +210,25 @@ def test_a_result_stays_with_a_call_that_its_message_keeps(
     assert (tmp_path / "b.jsonl").read_bytes() == (tmp_path / "a.jsonl").read_bytes()
 
 
+def test_the_report_says_that_the_file_keeps_a_summary_of_what_was_taken_back(
+    store: SessionStore, tmp_path: Path
+) -> None:
+    told = Talk()
+    told.user("wrong")
+    kept = told.user("right")
+    told.compacts("wrong, then right", firstKeptEntryId=kept)
+    home = store.session(imported(store, told.write(tmp_path / "a.jsonl")).sessions[0])
+    (wrong, _) = home.blocks(kinds=["user"])
+    home.retract(wrong.position)
+
+    report = export(home, "pi", tmp_path / "b.jsonl")
+
+    assert home.view().summary is None
+    assert report.lost == {"retractions that undo summaries of the source": 1}
+    assert '"wrong, then right"' in (tmp_path / "b.jsonl").read_text()
+    assert '"wrong"' not in (tmp_path / "b.jsonl").read_text()
+
+
 def test_a_list_of_pi_keeps_what_was_taken_back_and_the_report_says_so(
     store: SessionStore, tmp_path: Path
 ) -> None:
