@@ -12,7 +12,7 @@ from typing import Any
 from .....domain.compaction_events import Trigger
 from ..fields import JsonDict, MalformedError, get_field, json_name, require_field
 from ..steps import SessionStart, SourceCompaction
-from .entries import digest_message
+from .entries import digest_message, read_spent
 
 MAX_BRANCH_DEPTH = 200
 MAX_KEPT_MESSAGES = 10_000
@@ -152,6 +152,7 @@ def read_compaction_entry(
         post_tokens=get_field(entry, "tokensAfter", int),
         source_time=get_field(entry, "timestamp", str),
         partial_reason=partial,
+        summary_call=read_spent(entry) if entry.get("usage") else None,
     )
 
 

@@ -12,6 +12,7 @@ from ..fields import (
     JsonDict,
     MalformedError,
     as_number,
+    find_text,
     get_field,
     read_usage,
     require_field,
@@ -47,18 +48,45 @@ def read_model_change(entry: JsonDict) -> str | None:
 
 def read_call_fields(message: JsonDict, source_id: str, time: str | None) -> JsonDict:
     """Return the fields of the call that a message answered."""
-    usage = get_field(message, "usage", dict, "message.") or {}
-    cost = get_field(usage, "cost", dict, "message.usage.") or {}
     lasted = as_number(message.get("duration"))
     return {
         "call_id": get_field(message, "responseId", str, "message.") or source_id,
         "model": get_field(message, "model", str, "message."),
-        "usage": _read_usage(usage) if usage else None,
-        "cost_usd": as_number(cost.get("total")),
+        **read_spent(message, "message."),
         "latency_s": None if lasted is None else lasted / 1_000,
         "stop_reason": get_field(message, "stopReason", str, "message."),
         "source_time": time,
     }
+
+
+def read_spent(owner: JsonDict, within: str = "") -> JsonDict:
+    """Return the usage of a call and its cost, if the message or the summary has them."""
+    usage = get_field(owner, "usage", dict, within) or {}
+    cost = get_field(usage, "cost", dict, f"{within}usage.") or {}
+    used = _read_usage(usage, f"{within}usage.") if usage else None
+    return {"usage": used, "cost_usd": as_number(cost.get("total"))}
+
+
+class SystemMessages:
+    """The system prompt and the tools, which each system message changes."""
+
+    def __init__(self) -> None:
+        self.texts: list[str] = []
+        self.sections: JsonDict = {}
+        self.tools: JsonDict = {}
+
+    def read(self, message: JsonDict) -> tuple[str, list[Any]]:
+        """Return the prompt and the tools from this message on."""
+        content = message.get("content")
+        items = content if isinstance(content, list) else [{"text": content}]
+        self.texts += [text for item in items if (text := find_text(item, "text"))]
+        self.sections |= get_field(message, "sections", dict) or {}
+        for tool in get_field(message, "toolsRemoved", list) or []:
+            self.tools.pop(find_text(tool, "name") or "", None)
+        for tool in get_field(message, "toolsAdded", list) or []:
+            self.tools[find_text(tool, "name") or ""] = tool
+        texts = [*self.texts, *(text for text in self.sections.values() if isinstance(text, str))]
+        return "\n\n".join(texts), [*self.tools.values()]
 
 
 def read_system_prompt(entry: JsonDict) -> str:
@@ -81,10 +109,10 @@ def digest_message(message: JsonDict) -> int:
     return hash(tuple(words for words in said if isinstance(words, str)))
 
 
-def _read_usage(usage: JsonDict) -> Usage:
+def _read_usage(usage: JsonDict, within: str) -> Usage:
     return read_usage(
         usage,
-        "message.usage.",
+        within,
         input="input",
         cache_read="cacheRead",
         cache_write="cacheWrite",

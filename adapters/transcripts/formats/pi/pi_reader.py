@@ -21,11 +21,13 @@ from .entries import (
     PI_ROLES,
     PI_TITLE_FIELDS,
     STATE_ENTRY_TYPES,
+    SystemMessages,
     digest_message,
     is_valid_id,
     read_call_fields,
     read_model_change,
     read_pi_content,
+    read_spent,
     read_system_prompt,
 )
 
@@ -45,6 +47,7 @@ class PiTranscriptReader(LineReader):
         self.places: list[BranchNode | None] = []
         """Entries by place in the file, which identifies the entries of a list."""
         self.current: SessionBranch | None = None
+        self.system = SystemMessages()
 
     def read(self, line: SourceLine) -> Iterable[ImportStep]:
         entry = EntrySteps(self.name, line, line.number, line.value)
@@ -106,6 +109,9 @@ class PiTranscriptReader(LineReader):
                 self._read_message(entry, node, kind, _ENTRY_ROLES[kind], item)
             case "compaction":
                 found = read_compaction_entry(item, node, self.tree, self.places)
+                if state := get_field(item, "systemMessage", dict):
+                    self.system = SystemMessages()
+                    entry.add(self._read_system(node, state))
                 node.stored_node = node
                 entry.mark_compaction(kind, f"{node.id}:aside", node.id)
                 entry.add(found)
@@ -123,6 +129,9 @@ class PiTranscriptReader(LineReader):
             if message.get("attribution") == "agent" and node.branch.has_content:
                 user_kind = BlockKind.DEVELOPER
             node.branch.has_content = True
+        if role == "system":
+            entry.add(self._read_system(node, message))
+            return
         if role not in PI_ROLES:
             entry.add_unknown(kind)
             return
@@ -134,6 +143,9 @@ class PiTranscriptReader(LineReader):
         if entry.append(node.id if several else None):
             node.stored_node = node.message_node = node
             node.message_hash = digest_message({**message, "role": role})
+        if kind == "branch_summary" and message.get("usage"):
+            fields = {"call_id": node.id, **read_spent(message), "source_time": entry.time}
+            entry.add(ReportedCall(f"{node.id}:call", fields))
         if role == "assistant":
             try:
                 time = get_field(entry.value, "timestamp", str)
@@ -142,6 +154,9 @@ class PiTranscriptReader(LineReader):
                 entry.add_problem(str(error))
             else:
                 entry.add(ReportedCall(f"{node.id}:call", fields, first_answer_id=node.id))
+
+    def _read_system(self, node: BranchNode, message: JsonDict) -> RequestParameters:
+        return RequestParameters(f"{node.id}:asked", *self.system.read(message))
 
     def _set_title(self, entry: EntrySteps, title: str | None) -> None:
         if title and title != self.tree.home.begin.title:
