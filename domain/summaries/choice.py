@@ -34,6 +34,8 @@ _ELSEWHERE = 0.6
 """
 _KIND_WORTH = {BlockKind.TOOL_RESULT: 0.6, BlockKind.TOOL_CALL: 0.75}
 """Prose says why; a line of code or output is read less easily."""
+_RECENT, _RECENT_WORTH = 6, 4.0
+"""How many of the agent's last texts say where it stands, and their worth next to older ones."""
 _ANNOUNCEMENT_WORTH = 0.6
 """What an agent was about to do says less than what it found."""
 _LINE_WORTH = (
@@ -120,8 +122,10 @@ def choose_statements(
     kept = [reader.read(item.block) for item in material.kept_items]
     counts = NeedCounts(removed, kept, [one.statement for one in candidates])
     facts, pairs = counts.estimate()
+    spoken = [item.position for item in items if item.kind is BlockKind.ASSISTANT]
+    recent = frozenset(spoken[-_RECENT:])
     candidates += (
-        _Candidate(one, item.position, _weigh_prose(one, item.kind), item)
+        _Candidate(one, item.position, _weigh_prose(one, item, recent), item)
         for item, content in removed
         for one in content.sentences
         if not one.text.endswith(":")  # it says what the next lines are about
@@ -161,10 +165,11 @@ def choose_statements(
                 gains.take(reader.read_line(line.source))
 
 
-def _weigh_prose(statement: Statement, kind: BlockKind) -> float:
+def _weigh_prose(statement: Statement, item: WindowItem, recent: frozenset[int]) -> float:
     said = statement.sentence.text if statement.sentence else ""
-    is_announced = kind is not BlockKind.USER and INTENT_PATTERN.match(said)
-    return _ANNOUNCEMENT_WORTH if is_announced else 1.0
+    is_announced = item.kind is not BlockKind.USER and INTENT_PATTERN.match(said)
+    worth = _ANNOUNCEMENT_WORTH if is_announced else 1.0
+    return worth * _RECENT_WORTH if item.position in recent else worth
 
 
 def _weigh_code(statement: Statement, kind: BlockKind) -> float:

@@ -92,7 +92,7 @@ INTENT_PATTERN = re.compile(
     re.IGNORECASE | re.VERBOSE,
 )
 LEAD_IN_PATTERN = re.compile(
-    r"(?:(?:ok(?:ay)?|now|next|good|great|perfect|first|then|so|and|alright|right|also|but|however"
+    r"\A(?:(?:ok(?:ay)?|now|next|good|great|perfect|first|then|so|and|alright|right|also|but|however"
     r"|actually|hmm|wait|finally)\b[,.!:]?\s+)*"
     r"(?:let.s|let me|i.ll|i will|i need to|we need to)\s+",
     re.IGNORECASE,

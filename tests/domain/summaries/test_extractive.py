@@ -363,6 +363,20 @@ def test_what_was_read_and_changed_in_a_file_stands_together() -> None:
     ]
 
 
+def test_what_the_agent_said_last_is_quoted_before_what_it_said_earlier() -> None:
+    talk = Talk().say("Go on with the task.", filler())
+    names = ["".join(name) for name in product("abcde", repeat=2)]
+    for name in names * 2:
+        talk.say(Block.assistant(f"The {name}river carries {name}sand below {name}bridge."))
+    last = [f"The {name}heron waits beside {name}pond during {name}winter." for name in names[:6]]
+    talk.say(*map(Block.assistant, last))
+
+    text = talk.summary(200).text
+
+    assert all(said in text for said in last)
+    assert sum(f"{name}river" in text for name in names) < len(names)
+
+
 def test_definitions_are_quoted_before_imports() -> None:
     names = ["".join(name) for name in product("abcde", repeat=2)]
     lines = [f"import {{ readDate_{name} }} from whole calendar days" for name in names]

@@ -13,6 +13,7 @@ from cutbank.domain.summaries.needs import FACT_WEIGHTS, PAIR_WEIGHTS, NeedCount
 from cutbank.domain.summaries.statements import MAX_STATEMENT_CHARS, BlockReader
 
 WORDS = ("rivers", "carry", "sediment", "src/delta.py", "load_rows", "v1.2.3", "because", "--fast")
+LEAD_INS = ("Now", "let me", "then I'll", "so", "I need to")
 
 
 def make_items(*texts: str, kind: BlockKind = BlockKind.ASSISTANT) -> tuple[WindowItem, ...]:
@@ -31,7 +32,13 @@ def make_material(items: tuple[WindowItem, ...]) -> Material:
     return Material(removed_items=items, covers=covers, budget=400)
 
 
-@given(st.lists(st.lists(st.sampled_from(WORDS), min_size=4, max_size=20), min_size=1, max_size=30))
+@given(
+    st.lists(
+        st.lists(st.sampled_from(WORDS + LEAD_INS), min_size=4, max_size=20),
+        min_size=1,
+        max_size=30,
+    )
+)
 def test_every_statement_is_a_contiguous_quote_of_its_block(texts: list[list[str]]) -> None:
     items = make_items(*(" ".join(words) for words in texts))
     reader = BlockReader()
