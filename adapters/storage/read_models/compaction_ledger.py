@@ -17,6 +17,7 @@ from ....domain.compaction_events import (
 from ....domain.event import EVENT_CLASSES, Event
 from ....domain.ranges import Ranges
 from ....domain.session import derive_session_id
+from ....domain.session_events import Usage
 from ....domain.token_estimate import SizeBasis
 from ....projections.timestamps import add_seconds, format_timestamp
 from ..compaction_sizes import measure_compactions
@@ -187,9 +188,13 @@ def _make_boundary_fields(event: CompactBoundary) -> dict[str, Any]:
 
 
 def _make_cost_fields(event: Summary | CompactionRejected) -> dict[str, Any]:
+    usage = event.usage or Usage()
     return {
         **copy_fields(event, "model cost_usd latency_s"),
         "summariser": event.summarizer,
-        "input_tokens": event.usage.context if event.usage else None,
-        "output_tokens": event.usage.output if event.usage else None,
+        "input_tokens": usage.context,
+        "cached_tokens": usage.cache_read,
+        "cache_write_tokens": usage.cache_write,
+        "cache_write_1h_tokens": usage.cache_write_1h,
+        "output_tokens": usage.output,
     }

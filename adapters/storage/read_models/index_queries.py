@@ -73,7 +73,9 @@ _CALLS_QUERY = """
         WHERE NOT model_calls.repeated AND model_calls.copy_of IS NULL
         -- What a summary cost, whether it was used or not.
         UNION ALL SELECT compactions.id, sessions.namespace, sessions.key, sessions.project,
-            compactions.model, recorded_at, input_tokens, NULL, NULL, NULL, output_tokens, cost_usd,
+            compactions.model, recorded_at,
+            input_tokens - coalesce(cached_tokens, 0) - coalesce(cache_write_tokens, 0),
+            cache_write_tokens, cache_write_1h_tokens, cached_tokens, output_tokens, cost_usd,
             input_tokens + output_tokens, NULL, NULL, NULL, NULL
         FROM compactions JOIN sessions ON sessions.id = compactions.session_id
         WHERE cost_usd > 0

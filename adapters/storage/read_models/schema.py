@@ -7,7 +7,7 @@ from ..databases.sqlite_schema import run_script
 
 APPLICATION_ID = 0x63757472
 """`cutr`, in the file's header; only a file with this id or without any is replaced."""
-FORMAT = 17
+FORMAT = 18
 """The version of the tables; a file of another version is rebuilt."""
 
 # Not in the header: older versions, which do not know the table, drop it with all others.
@@ -77,7 +77,8 @@ CREATE TABLE compactions (
     after INTEGER, pre_tokens INTEGER, post_tokens INTEGER,
     tokens_basis TEXT, -- of both: reported or estimated
     kept_positions INTEGER, previous INTEGER, summariser TEXT, model TEXT,
-    input_tokens INTEGER, output_tokens INTEGER, cost_usd REAL, latency_s REAL,
+    input_tokens INTEGER, cached_tokens INTEGER, cache_write_tokens INTEGER,
+    cache_write_1h_tokens INTEGER, output_tokens INTEGER, cost_usd REAL, latency_s REAL,
     summary_tokens INTEGER, reason TEXT, rule TEXT, tried TEXT,
     stood_in TEXT, effective_from INTEGER,
     activated_at TEXT, reverted_at TEXT, dropped_at TEXT, recorded_at TEXT

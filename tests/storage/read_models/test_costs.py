@@ -126,7 +126,7 @@ class Paid:
 
     def summarize(self, material: Material) -> Draft:
         text = ExtractiveSummarizer().summarize(material).text
-        usage = Usage(input=900, output=100)
+        usage = Usage(input=900, cache_read=50, cache_write=20, output=100)
         return Draft(text=text, model="acme/small", usage=usage, cost_usd=0.25)
 
 
@@ -144,6 +144,7 @@ def test_what_summaries_cost_is_in_the_sums(store: SessionStore) -> None:
     assert (costs.total.calls, costs.total.cost_usd) == (2, 1.25)
     rows = [(row.model, row.input_tokens, row.output_tokens) for row in costs.rows]
     assert rows == [("acme/large", 0, 0), ("acme/small", 900, 100)]
+    assert (costs.total.cache_read_tokens, costs.total.cache_write_tokens) == (50, 20)
 
 
 def test_costs_cannot_be_summed_by_anything(store: SessionStore) -> None:
