@@ -217,7 +217,8 @@ def print_file(file: FileReport | FileNews) -> None:
 def _list_problems(file: FileReport | FileNews) -> Iterator[str]:
     yield from file.errors
     if isinstance(file, FileReport):
-        yield from (f"{count:,} of unknown type {kind}" for kind, count in file.unknown.items())
+        for kind, count in file.unknown.items():
+            yield f"{file.unknown_at.get(kind, file.path)}: {count:,} of unknown type {kind}"
         if file.format and not file.complete:
             yield f"{file.path} was not read to its end: import it again to go on"
 

@@ -156,6 +156,7 @@ def test_the_report_says_what_became_of_all_entries(run: Run, transcript: Path) 
     assert ["claude-code", "1", "2", "5", "2", "1", "1", "1"] in rows
     assert ["claude-code", "unknown", "hologram", "1", f"{transcript}:3"] in rows
     assert f"{transcript}:5: " in answer.out.split("errors")[-1]
+    assert f"{transcript}:3: 1 of unknown type hologram" in answer.out
     (report,) = run("import", transcript, "--again", "--json").json
     assert report["unknown"] == {"hologram": 1}
     assert report["unknown_at"] == {"hologram": f"{transcript}:3"}

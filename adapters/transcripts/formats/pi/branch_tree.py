@@ -10,7 +10,7 @@ from itertools import islice, takewhile
 from typing import Any
 
 from .....domain.compaction_events import Trigger
-from ..fields import JsonDict, MalformedError, get_field, json_name, require_field
+from ..fields import JsonDict, MalformedError, find_text, get_field, json_name, require_field
 from ..steps import SessionStart, SourceCompaction
 from .entries import digest_message, read_spent
 
@@ -128,7 +128,8 @@ def match_kept(node: BranchNode, messages: list[int]) -> tuple[tuple[str, ...], 
 
 _MESSAGES_ENCRYPTED = "what the provider keeps in place of the messages is encrypted"
 FIRST_KEPT_MISSING = "the entry from which on messages stayed is not above it"
-_ARCHIVED_NEWLINE = "\u2588"
+_ARCHIVE_MARKS = str.maketrans({"\u2588": "\n", "\x0e": None, "\x0f": None})
+"""The line ends of an archived history, and the marks of text that its images show dim."""
 _SOME_KEPT_MISSING = "some of the messages that stayed are not in the file"
 
 
@@ -158,13 +159,9 @@ def read_compaction_entry(
 
 def _read_archive(archive: JsonDict) -> list[str]:
     """Return the archived history as text, or else the parts of it that are not only images."""
-    whole = [archive.get("text")]
-    texts = (
-        whole if isinstance(whole[0], str) else [archive.get("textHead"), archive.get("textTail")]
-    )
-    return [
-        text.replace(_ARCHIVED_NEWLINE, "\n") for text in texts if isinstance(text, str) and text
-    ]
+    fields = ("text",) if find_text(archive, "text") else ("textHead", "textTail")
+    texts = [find_text(archive, field) for field in fields]
+    return [text.translate(_ARCHIVE_MARKS) for text in texts if text]
 
 
 def _find_kept(
