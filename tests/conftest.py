@@ -132,6 +132,14 @@ def session(store: cutbank.SessionStore) -> cutbank.StoredSession:
     return store.session("a session")
 
 
+@pytest.fixture
+def told(store: cutbank.SessionStore) -> list[cutbank.CompactionEvent]:
+    """The events of compactions that the store's listeners were sent."""
+    heard: list[cutbank.CompactionEvent] = []
+    store.listeners.append(heard.append)
+    return heard
+
+
 def _shared_folder(variable: str) -> Path:
     if not (folder := os.environ.get(variable)):
         pytest.skip(f"{variable} is not set: it names the folder of shared data to test with")

@@ -6,6 +6,7 @@ import-linter holds the layers.
 import ast
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -26,6 +27,7 @@ MAY_IMPORT = {
 """What the inner rings may import: it neither reads nor changes anything of the world."""
 TYPES_OF_CLIENTS = {"cutbank.projections.rendering.catalog": {"anthropic", "openai"}}
 """Looked up by type checkers alone; `test_importing_cutbank_loads_nothing_heavy` proves it."""
+POSSESSIVE_GROUP = re.compile(r"\)[?*+]\+")
 CLOCKS = {"now", "utcnow", "today"}
 ASK_THE_WORLD = {"__import__", "input", "open", "print"}
 LOADED_ON_DEMAND = {
@@ -120,3 +122,15 @@ def test_no_module_imports_what_imports_it(graph: ImportGraph) -> None:
         sorter.prepare()
     except CycleError as error:
         pytest.fail(" -> ".join(error.args[1]))
+
+
+def test_no_group_is_repeated_possessively() -> None:
+    """Python before 3.11.5 backtracks into such a group; an atomic group works everywhere."""
+    sources = [
+        path
+        for part in ("domain", "projections", "adapters")
+        for path in (ROOT / part).rglob("*.py")
+    ]
+
+    assert sources
+    assert not [path for path in sources if POSSESSIVE_GROUP.search(path.read_text("utf-8"))]

@@ -4,7 +4,7 @@ from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC
 from pathlib import Path
 
 from ...domain.blocks import UNSENT_KINDS, BlockKind
@@ -250,7 +250,7 @@ def _find_title(story: PageStory) -> str:
 
 def _list_facts(story: PageStory) -> Iterator[tuple[str, str]]:
     """Yield the name and value of each main fact that is known."""
-    times = [_format_minute(one.time) for one in story.blocks if one.time is not None]
+    times = [f"{one.time.astimezone(UTC):%Y-%m-%d %H:%M}" for one in story.blocks if one.time]
     if times:
         first, last = min(times), max(times)
         yield "Date", f"{first if first == last else f'{first} to {last}'} UTC"
@@ -280,10 +280,6 @@ def _list_facts(story: PageStory) -> Iterator[tuple[str, str]]:
         for call in reports
     ]
     yield "Cost", _format_cost(costs)
-
-
-def _format_minute(time: datetime) -> str:
-    return f"{time.astimezone(UTC):%Y-%m-%d %H:%M}"
 
 
 def _format_cost(costs: Sequence[float | None]) -> str:

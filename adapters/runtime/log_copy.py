@@ -266,7 +266,8 @@ class LogCopy:
         name = (self.namespace, stream.session, stream.generation)
         parent = stream.parent and _derive_id(*name, None)
         if parent and stream.lineage is None:
-            fork = self.source.read_opening(*_get_name(stream)).fork
+            own = (stream.namespace, stream.session, stream.generation)
+            fork = self.source.read_opening(*own).fork
             parent = _derive_id(self.namespace, fork.key, fork.generation, None) if fork else None
         id = _derive_id(*name, stream.lineage)
         return stream._replace(originator_id=id, namespace=self.namespace, parent=parent)
@@ -303,10 +304,6 @@ def _derive_id(namespace: str, key: str, generation: int, lineage: str | None) -
     if lineage is None:
         return derive_session_id(namespace, key, generation)
     return derive_lineage_id(namespace, key, lineage, generation)
-
-
-def _get_name(stream: Stream) -> SessionGeneration:
-    return stream.namespace, stream.session, stream.generation
 
 
 def _describe(stream: Stream) -> str:

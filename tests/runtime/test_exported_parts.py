@@ -1,8 +1,9 @@
 """What writers are given of a session: every block once, in order, boundaries where they stood."""
 
 from codex_written import CutAt
+from short_sessions import result, said
 
-from cutbank import Block, SessionStore, StoredSession, ToolCall, ToolResult
+from cutbank import Block, SessionStore, StoredSession, ToolCall
 from cutbank.adapters.runtime.exporter import make_outgoing
 from cutbank.adapters.transcripts.formats.outgoing import (
     OutgoingBlock,
@@ -15,16 +16,8 @@ from cutbank.adapters.transcripts.formats.outgoing import (
 from cutbank.domain.item import Role
 
 
-def prompt(text: str) -> Block:
-    return Block.user(f"{text} " * 200)
-
-
 def call(name: str, message: str | None = None) -> ToolCall:
     return ToolCall(tool_call_id=name, name="read", arguments={}, message_id=message)
-
-
-def result(name: str, content: str = "done") -> ToolResult:
-    return ToolResult(tool_call_id=name, content=content)
 
 
 def told(part: OutgoingPart | OutgoingMessage) -> str:
@@ -53,9 +46,9 @@ def messages_of(session: StoredSession) -> list[OutgoingMessage]:
 def test_the_log_has_a_boundary_where_it_was_served_and_none_that_was_reverted(
     session: StoredSession,
 ) -> None:
-    session.append(prompt("first"), Block.assistant("yes " * 300), prompt("second"))
+    session.append(said("first"), Block.assistant("yes " * 300), said("second"))
     session.compact(CutAt(session.position))
-    session.append(Block.assistant("third"), prompt("fourth"))
+    session.append(Block.assistant("third"), said("fourth"))
     assert parts_of(session) == ["first", "yes", "second", "compacted #6", "third", "fourth"]
 
     session.revert()
@@ -64,7 +57,7 @@ def test_the_log_has_a_boundary_where_it_was_served_and_none_that_was_reverted(
 
 
 def test_a_view_is_told_as_it_is_shown_its_boundary_first(session: StoredSession) -> None:
-    session.append(prompt("first"), Block.assistant("yes " * 300), prompt("second"))
+    session.append(said("first"), Block.assistant("yes " * 300), said("second"))
     session.append(call("a"), result("a", "long " * 500))
     session.compact(CutAt(6, shortened=8))
 
@@ -75,7 +68,7 @@ def test_a_view_is_told_as_it_is_shown_its_boundary_first(session: StoredSession
 
 
 def test_pieces_of_a_message_are_together_and_its_results_follow(session: StoredSession) -> None:
-    session.append(prompt("go"), Block.assistant("both", message_id="m"), call("a", "m"))
+    session.append(said("go"), Block.assistant("both", message_id="m"), call("a", "m"))
     session.append(result("a", "one"), call("b", "m"), result("b", "two"))
     session.record_call(session.view(), call_id="m", model="large")
     session.append(Block.assistant("done", message_id="n"))
@@ -93,7 +86,7 @@ def test_pieces_of_a_message_are_together_and_its_results_follow(session: Stored
 
 
 def test_messages_without_an_id_end_where_a_result_stands(session: StoredSession) -> None:
-    session.append(prompt("go"), Block.assistant("one"), call("a"), result("a"))
+    session.append(said("go"), Block.assistant("one"), call("a"), result("a"))
     session.append(Block.assistant("two"), Block.assistant("three"))
 
     assert [told(one) for one in messages_of(session)] == ["go", "one+call", "done", "two+three"]
@@ -101,11 +94,11 @@ def test_messages_without_an_id_end_where_a_result_stands(session: StoredSession
 
 def test_branches_are_told_with_the_session_without_what_they_share(store: SessionStore) -> None:
     home = store.session("home")
-    home.append(prompt("shared"))
+    home.append(said("shared"))
     branch = home.fork("home/branch-1")
-    branch.append(prompt("apart"))
-    home.append(prompt("onwards"))
-    home.fork("elsewhere").append(prompt("another"))
+    branch.append(said("apart"))
+    home.append(said("onwards"))
+    home.fork("elsewhere").append(said("another"))
 
     outgoing = make_outgoing(home)
 

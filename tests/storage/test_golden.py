@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterator
 from contextlib import closing
 from datetime import datetime
 from functools import cache
-from hashlib import blake2b
 from importlib import import_module
 from pathlib import Path
 from pkgutil import walk_packages
@@ -23,13 +22,13 @@ from uuid import UUID
 import pytest
 from eventsourcing.persistence import JSONTranscoder
 from files_at_rest import files, header_says
+from make_golden import tree_of
 
 import cutbank
 import cutbank.domain
-from cutbank import Block, Ranges, verify
+from cutbank import Block, verify
 from cutbank.adapters.storage.databases import sqlite_schema
 from cutbank.adapters.storage.event_log.event_mapper import (
-    MIN_BODY_BYTES,
     EventMapper,
     ZstdCompressor,
     decompress_any,
@@ -75,36 +74,6 @@ def row_of(golden: dict[str, Any]) -> StoredRow:
 
 def read(golden: dict[str, Any]) -> Event:
     return mapper_of(golden).to_domain_event(row_of(golden))
-
-
-def tree_of(value: Any) -> Any:
-    """All that a value holds, defaults included, as the golden files say it."""
-    match value:
-        case StoredValue():
-            fields = {
-                one.serialization_alias or name: getattr(value, name)
-                for name, one in type(value).model_fields.items()
-            }
-            tree = {name: tree_of(one) for name, one in fields.items()}
-            unknown = {name: tree_of(one) for name, one in (value.model_extra or {}).items()}
-            return {"class": type(value).__name__} | tree | unknown
-        case Ranges():
-            return str(value)
-        case bytes():
-            return f"{len(value)} bytes {blake2b(value, digest_size=16).hexdigest()}"
-        case str() if len(value) >= MIN_BODY_BYTES:
-            content = value.encode("utf-8", "surrogatepass")
-            return f"{len(value)} characters {blake2b(content, digest_size=16).hexdigest()}"
-        case datetime():
-            return value.isoformat()
-        case UUID():
-            return str(value)
-        case dict():
-            return {name: tree_of(one) for name, one in value.items()}
-        case list() | tuple():
-            return [tree_of(one) for one in value]
-        case _:
-            return value
 
 
 def rows_that_fail(check: Callable[[dict[str, Any]], bool]) -> list[str]:

@@ -84,13 +84,11 @@ def _result_to_json(found: TuningResult) -> dict[str, Any]:
         **pick(found, "policy objective limit searched judged cost_unit"),
         "better": found.is_better,
         "settings": dict(found.settings),
-        "differences": [_difference_to_json(one) for one in found.differences],
+        "differences": [
+            pick(one, "metric sessions overall interval verdict") for one in found.differences
+        ],
         "trials": [pick(one, "settings cost f3 refused") for one in found.trials],
     }
-
-
-def _difference_to_json(one: SetupDifference) -> dict[str, Any]:
-    return pick(one, "metric sessions overall interval verdict")
 
 
 def print_result(found: TuningResult, written: str | None) -> None:
