@@ -71,5 +71,10 @@ def _list_owners() -> list[ForkAware]:
     return [owner for known in reversed(_owners) if (owner := known()) is not None]
 
 
+def count_cores() -> int:
+    """Return how many processes may run at once."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(before=_before, after_in_parent=_release, after_in_child=_after_in_child)

@@ -1,6 +1,5 @@
 """Runs a backtest: known results come from the cache, the others are measured."""
 
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from itertools import product
@@ -16,6 +15,7 @@ from ...runtime.sessions.stored_session import StoredSession
 from ...storage.databases.database_file import is_in_memory
 from ...storage.event_log.addresses import is_postgres
 from ...storage.event_log.storage_errors import translate_storage_errors
+from ...storage.process_forks import count_cores
 from .backtest_pool import (
     DEFAULT_TIMEOUT_S,
     BenchTerms,
@@ -85,7 +85,7 @@ def backtest(
         if kept is not None:
             open_result_cache(kept).close()  # before hours of measuring
         run = _Backtest(store, found, grid, cache=kept, progress=progress)
-        return run.run(jobs or _count_cores(), timeout_s)
+        return run.run(jobs or count_cores(), timeout_s)
 
 
 class _Backtest:
@@ -188,7 +188,3 @@ def _share_database(store: SessionStore) -> Iterator[str]:
         copy = Path(folder, "copy.db")
         store.backup(copy)
         yield str(copy)
-
-
-def _count_cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -10,6 +10,7 @@ from pathlib import Path
 from ....domain.errors import ImportFileError
 from ....domain.hooks import Progress
 from ...storage.event_log.storage_errors import translate_storage_errors
+from ...storage.process_forks import count_cores
 from ...transcripts.formats.catalog import FORMATS, find_transcripts
 from ...transcripts.formats.format import Format
 from ...transcripts.formats.source import TranscriptSource
@@ -216,7 +217,7 @@ def _count_processes(store: SessionStore, files: int, size: int, jobs: int | Non
         return 1  # only this process has its database in memory
     if jobs is not None:
         return min(jobs, files)
-    return min(_count_cores(), files, 1 + size // MIN_BYTES_PER_PROCESS)
+    return min(count_cores(), files, 1 + size // MIN_BYTES_PER_PROCESS)
 
 
 def _file_size(path: Path) -> int:
@@ -224,9 +225,3 @@ def _file_size(path: Path) -> int:
         return TranscriptSource(path).size
     except OSError:
         return 0
-
-
-def _count_cores() -> int:
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1

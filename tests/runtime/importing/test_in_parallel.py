@@ -217,7 +217,7 @@ def test_it_starts_no_processes_that_do_not_pay(
     assert all(one.complete for one in import_path(store, many, jobs=None))
 
     monkeypatch.setattr(importer, "MIN_BYTES_PER_PROCESS", 1)
-    monkeypatch.setattr(importer, "_count_cores", lambda: 2)
+    monkeypatch.setattr(importer, "count_cores", lambda: 2)
     with pytest.raises(TypeError):
         list(import_path(store, many, jobs=None))
 
