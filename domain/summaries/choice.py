@@ -37,7 +37,7 @@ _KIND_WORTH = {BlockKind.TOOL_RESULT: 0.6, BlockKind.TOOL_CALL: 0.75}
 _RECENT, _RECENT_WORTH = 6, 4.0
 """How many of the agent's last texts say where it stands, and their worth next to older ones."""
 _ANNOUNCEMENT_WORTH = 0.6
-"""What an agent was about to do says less than what it found."""
+"""What an agent was about to do says less than what it found, and half of that without a fact."""
 _LINE_WORTH = (
     (
         re.compile(
@@ -169,7 +169,9 @@ def _weigh_prose(statement: Statement, item: WindowItem, recent: frozenset[int])
     said = statement.sentence.text if statement.sentence else ""
     is_announced = item.kind is not BlockKind.USER and INTENT_PATTERN.match(said)
     worth = _ANNOUNCEMENT_WORTH if is_announced else 1.0
-    return worth * _RECENT_WORTH if item.position in recent else worth
+    if item.position in recent:
+        return worth * _RECENT_WORTH
+    return worth if statement.facts or not is_announced else worth / 2
 
 
 def _weigh_code(statement: Statement, kind: BlockKind) -> float:

@@ -76,7 +76,11 @@ def _max_useful_tokens(material: Material) -> int:
 def _write_short(lines: Sequence[SummaryLine], room: int) -> Draft:
     """Return the most important lines without headings, always including the first."""
     taken: list[tuple[SummaryLine, str]] = []
-    ranks = {SummarySection.GOAL: 0, SummarySection.CONSTRAINTS: 1}
+    ranks = {
+        SummarySection.GOAL: 0,
+        SummarySection.EARLIER_REQUESTS: 0,
+        SummarySection.CONSTRAINTS: 1,
+    }
     own = [line for line in lines if line.section is not SummarySection.TURN]
     for line in sorted(own, key=lambda line: ranks.get(line.section, 2)):
         written = line.write_within(room - len("- ") if not taken else _GLANCE_CHARS)

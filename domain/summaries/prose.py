@@ -106,6 +106,8 @@ _FENCE = re.compile(r"\s*(?:```|~~~)")
 _SKIPPED = re.compile(r"\s*(?:[|<>]|$|[-=*_]{3,}\s*$)")
 _HEADING = re.compile(r"#{1,6}\s+(.*)")
 _LEAD = re.compile(r"\*\*([^*]{2,60}?)(?:\*\*:?|:\*\*)|(\w[^.!?:]{2,50}):")
+_TITLE = re.compile(r"\*\*([^*.:!?]{2,60})\*\*\s+(?=[A-Z])")
+"""What some models put before each thought."""
 _ITEM = re.compile(r"\s*(?:[-*+•]|\d{1,3}[.)])\s+(?:\[[ xX]\]\s+)?")
 # Look for white space first; a lookbehind at every character is slow.
 _END = re.compile(r"\s(?<=[.!?]\s)(?<!^\*\*\d\.\s)\s*(?=[^\sa-z])")
@@ -161,7 +163,10 @@ def iter_sentences(text: str) -> Iterator[Sentence]:
             continue
         if not is_item:
             lead = ""
-        for sentence in (_END if paragraph.isascii() else _END_UNSPACED).split(paragraph):
+        said = paragraph
+        if title := _TITLE.match(paragraph):
+            lead, said = title[1], paragraph[title.end() :]
+        for sentence in (_END if said.isascii() else _END_UNSPACED).split(said):
             if len(sentence) > 5 or not sentence.isascii():
                 yield Sentence(sentence.strip(), lead or chapter)
 

@@ -48,6 +48,15 @@ def test_every_statement_is_a_contiguous_quote_of_its_block(texts: list[list[str
             assert statement.text in item.block.text
 
 
+def test_the_title_that_a_model_puts_before_a_thought_is_no_part_of_its_sentence() -> None:
+    for between in ("\n", " "):
+        said = "I see that load_rows of src/delta.py is slow."
+        thought = Block.thinking(f"**Reading the Rows**{between}{said}")
+        assert [one.text for one in BlockReader().read(thought).sentences] == [said]
+    defined = Block.thinking("**The cause**: load_rows of src/delta.py reads all of it.")
+    assert [one.text for one in BlockReader().read(defined).sentences] == [defined.text]
+
+
 def test_an_announcement_is_quoted_without_its_lead_in_if_it_says_what_for() -> None:
     long = "Let me check whether load_rows of src/delta.py reads the rows twice."
     block = Block.assistant(f"{long} Let me look at src/mouth.py.")
