@@ -9,7 +9,7 @@ from typing import NamedTuple
 from ..blocks import ToolCall
 from ..cached_property import cached_property
 from ..digest import SHELL_TOOLS, find_touched_files, normalize_tool_name, parse_names
-from ..summaries.prose import remove_inserted_text
+from ..summaries.user_message import remove_inserted_text
 from .anchors import AnchorKind
 from .generic_keys import GENERIC_PAIRS
 from .rows import AGENT_KINDS, FidelityRow, RowKind, SessionRows

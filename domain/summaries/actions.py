@@ -17,7 +17,7 @@ from ..digest import (
 )
 from ..item import WindowItem
 from ..shell_edits import read_shell_command
-from .clean_text import mark_code, shorten_line, tidy_line
+from .clean_text import ELLIPSIS, mark_code, shorten_line, tidy_line
 from .commands import (
     LABEL_CHARS,
     VIEWING_PATTERN,
@@ -128,6 +128,34 @@ def list_attempts(call: ToolCall, root: str) -> tuple[Action, ...]:
 
 
 def name_files(call: ToolCall, root: str) -> str:
+    """Return the last file that a call reads or names, as code; empty if it names none."""
+    command = VIEWING_PATTERN.sub("", read_shell_command(read_arguments(call)).rstrip())
+    named = find_touched_files(call).paths or (
+        *_PATH.findall(command),
+        *_LAST_FILE.findall(command),
+    )
+    return mark_code(_shorten_path(named[-1].removeprefix(root))) if named else ""
+
+
+def name_source(call: ToolCall, root: str, room: int) -> str:
+    """Return what a call read or ran, in at most `room` characters; empty if it only plans."""
+    attempts = list_attempts(call, root)
+    if not attempts:
+        return ""
+    kind, noun = attempts[0].kind, attempts[0].noun.strip("`")
+    is_cut = len(noun) > room or noun.endswith(ELLIPSIS)
+    if (is_cut or kind in {ActionKind.LOOK, ActionKind.EDIT}) and (file := _name_file(call, root)):
+        return file
+    return mark_code(shorten_line(noun, room)) if noun else ""
+
+
+def name_edited_file(call: ToolCall, root: str) -> str:
+    """Return the file that a call edits, as code; empty if it is not exactly one."""
+    edits = [one for one in list_attempts(call, root) if one.kind is ActionKind.EDIT]
+    return _name_file(call, root) if len(edits) == 1 else ""
+
+
+def _name_file(call: ToolCall, root: str) -> str:
     """Return the last file that a call reads or names, as code; empty if it names none."""
     command = VIEWING_PATTERN.sub("", read_shell_command(read_arguments(call)).rstrip())
     named = find_touched_files(call).paths or (

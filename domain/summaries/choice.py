@@ -13,8 +13,8 @@ from ..digest import map_results_by_call
 from ..fidelity.words import WordPair
 from ..item import WindowItem
 from ..ranges import Ranges
-from .actions import ActionKind, list_attempts, name_files
-from .clean_text import ELLIPSIS, mark_code, shorten_line
+from .actions import name_edited_file, name_source
+from .clean_text import mark_code
 from .findings import classify_statement
 from .layout import SummaryLine, SummarySection
 from .needs import NeedCounts, ReadItem
@@ -154,9 +154,9 @@ def choose_statements(
         if len(candidate.statement.text) > page.left or alike[pattern] >= _MAX_ALIKE:
             continue
         call = calls.get(candidate.newest)
-        source = reader.read_once(_name_source, call, root, room) if call else ""
+        source = reader.read_once(name_source, call, root, room) if call else ""
         if candidate.item and isinstance(candidate.item.block, ToolCall):
-            source = reader.read_once(_name_edited_file, candidate.item.block, root)
+            source = reader.read_once(name_edited_file, candidate.item.block, root)
         line = candidate.line or _make_line(candidate, material.prefix, source)
         if page.add_whole(replace(line, place=index)):
             alike[pattern] += 1
@@ -240,29 +240,8 @@ def _make_line(candidate: _Candidate, prefix: Ranges, source: str) -> SummaryLin
     else:
         section = SummarySection.CONTEXT
     handles = Ranges.of([candidate.newest])
-    return SummaryLine(section, text, handles, is_quote=kind is BlockKind.USER, source=source)
-
-
-def _name_source(call: ToolCall, root: str, room: int) -> str:
-    """Return what a call read or ran; empty if it only plans."""
-    attempts = list_attempts(call, root)
-    if not attempts:
-        return ""
-    kind, noun = attempts[0].kind, attempts[0].noun.strip("`")
-    is_cut = len(noun) > room or noun.endswith(ELLIPSIS)
-    if (is_cut or kind in {ActionKind.LOOK, ActionKind.EDIT}) and (file := name_files(call, root)):
-        return _write_source(file)
-    return _write_source(mark_code(shorten_line(noun, room)) if noun else "")
-
-
-def _write_source(name: str) -> str:
-    return SummaryLine(SummarySection.SEEN, name).wording
-
-
-def _name_edited_file(call: ToolCall, root: str) -> str:
-    """Return the file that a call edits, as code; empty if it is not exactly one."""
-    edits = [one for one in list_attempts(call, root) if one.kind is ActionKind.EDIT]
-    return _write_source(name_files(call, root)) if len(edits) == 1 else ""
+    shown = SummaryLine(SummarySection.SEEN, source).wording if source else ""
+    return SummaryLine(section, text, handles, is_quote=kind is BlockKind.USER, source=shown)
 
 
 def _choose(candidates: Sequence[_Candidate], gains: "_Gains", longest: int) -> Iterator[int]:

@@ -2,8 +2,9 @@
 
 import re
 
+from ..blocks import AnyBlock, ToolCall
 from ..digest import parse_names
-from .clean_text import DECORATION_PATTERN, shorten_inside, shorten_line, tidy_line
+from .clean_text import DECORATION_PATTERN, mark_code, shorten_inside, shorten_line, tidy_line
 
 LABEL_CHARS = 90
 """The most characters of a command or a result in a summary line."""
@@ -191,3 +192,34 @@ def _find_line(pattern: re.Pattern[str], text: str, *, last: bool = False) -> st
         if not _UNINFORMATIVE.fullmatch(line):
             return line
     return ""
+
+
+# Repositories
+
+_REPOSITORY = {
+    "branch": re.compile(
+        r"^(?:On branch |Switched to (?:a new )?branch '"
+        r"|\[(?=\S+ (?:\(root-commit\) )?[0-9a-f]{7,40}\]))([\w./-]+)",
+        re.MULTILINE,
+    ),
+    "commit": re.compile(
+        r"^\[[\w./-]+ (?:\(root-commit\) )?([0-9a-f]{7,40})\] (.+)$", re.MULTILINE
+    ),
+    "pull request": re.compile(r"https://[\w./-]+/(?:pull|merge_requests)/\d+"),
+}
+"""What the output of git and of its hosts' programs says of a repository."""
+_GIT = re.compile(r"\b(?:git|gh|glab)\b")
+
+
+def uses_git(call: ToolCall) -> bool:
+    return _GIT.search(call.arguments) is not None
+
+
+def read_repository(result: AnyBlock) -> dict[str, str]:
+    """Return the newest that the output of a command says of a repository, by its name."""
+    found = {
+        name: " ".join(newest.groups()) or newest[0]
+        for name, pattern in _REPOSITORY.items()
+        for newest in [*pattern.finditer(result.text)][-1:]
+    }
+    return {name: mark_code(tidy_line(words)) for name, words in found.items()}

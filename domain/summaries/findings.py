@@ -10,7 +10,7 @@ from ..item import WindowItem
 from ..ranges import Ranges
 from .actions import Action, ActionKind, iter_actions, read_todo_list
 from .clean_text import fold_lines, make_printable, mark_code, tidy_line
-from .commands import find_targets
+from .commands import find_targets, read_repository, uses_git
 from .layout import (
     FAILED_MARK,
     PROGRESS_SECTIONS,
@@ -26,14 +26,16 @@ from .prose import (
     SentenceCue,
     count_cues,
     find_stems,
-    is_pasted_line,
-    iter_rules_in,
     iter_sentences,
-    list_project_rules,
-    parse_user_message,
 )
 from .statements import BlockReader
 from .summarizer import Material
+from .user_message import (
+    is_pasted_line,
+    iter_rules_in,
+    list_project_rules,
+    parse_user_message,
+)
 
 LOW_WEIGHT = 0.1
 """The weight of a message that is hardly a request."""
@@ -41,19 +43,6 @@ _PROPOSED = re.compile(
     r"\b(?:option|alternative|proposal|suggest|recommend|pros|cons|plan)", re.IGNORECASE
 )
 _EMPHASIS = re.compile(r"\*\*|^#+ ")
-_REPOSITORY = {
-    "branch": re.compile(
-        r"^(?:On branch |Switched to (?:a new )?branch '"
-        r"|\[(?=\S+ (?:\(root-commit\) )?[0-9a-f]{7,40}\]))([\w./-]+)",
-        re.MULTILINE,
-    ),
-    "commit": re.compile(
-        r"^\[[\w./-]+ (?:\(root-commit\) )?([0-9a-f]{7,40})\] (.+)$", re.MULTILINE
-    ),
-    "pull request": re.compile(r"https://[\w./-]+/(?:pull|merge_requests)/\d+"),
-}
-"""What the output of git and of its hosts' programs says of a repository."""
-_GIT = re.compile(r"\b(?:git|gh|glab)\b")
 _MAX_PURPOSE_CHARS = 120
 _DONE_SHARE = 0.5
 """The share of a step's words that a report repeats if the step was done."""
@@ -200,25 +189,11 @@ def _iter_repository(items: Sequence[WindowItem], reader: BlockReader) -> Iterat
     answers, state = map_results_by_call(items), dict[str, SummaryLine]()
     for item in items:
         call, answer = item.block, answers.get(item.position)
-        if answer and isinstance(call, ToolCall) and reader.read_once(_uses_git, call):
-            for name, value in reader.read_once(_read_repository, answer.block).items():
+        if answer and isinstance(call, ToolCall) and reader.read_once(uses_git, call):
+            for name, value in reader.read_once(read_repository, answer.block).items():
                 text = f"{name} {value}"
                 state[name] = _make_line(SummarySection.DONE, text, answer.position, 0.9)
     yield from state.values()
-
-
-def _uses_git(call: ToolCall) -> bool:
-    return _GIT.search(call.arguments) is not None
-
-
-def _read_repository(result: AnyBlock) -> dict[str, str]:
-    """Return the newest that the output of a command says of a repository, by its name."""
-    found = {
-        name: " ".join(newest.groups()) or newest[0]
-        for name, pattern in _REPOSITORY.items()
-        for newest in [*pattern.finditer(result.text)][-1:]
-    }
-    return {name: mark_code(tidy_line(words)) for name, words in found.items()}
 
 
 def _read_purpose(block: AnyBlock, reader: BlockReader) -> str:

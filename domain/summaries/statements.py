@@ -11,7 +11,8 @@ from ..fidelity.generic_keys import GENERIC_PAIRS
 from ..fidelity.words import WordPair, WordReader
 from ..shell_edits import is_script, read_patch, read_script_texts, read_shell_command
 from .clean_text import DECORATION_PATTERN, NUMBERING_PATTERN, make_printable, tidy_line
-from .prose import INTENT_PATTERN, LEAD_IN_PATTERN, Sentence, iter_sentences, parse_user_message
+from .prose import INTENT_PATTERN, LEAD_IN_PATTERN, Sentence, iter_sentences
+from .user_message import parse_user_message
 
 _BlockT = TypeVar("_BlockT", bound=AnyBlock)
 _Args = TypeVarTuple("_Args")
