@@ -70,8 +70,6 @@ def gather_lines(
         *_iter_open_steps([*steps, *_iter_next_steps(items)], items, reader),
         *_iter_media(items),
     ]
-    kept = iter_requests(material.kept_items, reader)
-    is_asked = any(line.weight > LOW_WEIGHT for line in kept)
     # What was in progress then no longer is, and a newer to-do list replaces older plans.
     past = {SummarySection.GOAL, SummarySection.NEXT}
     past |= {SummarySection.IN_PROGRESS} if new else set()
@@ -82,18 +80,15 @@ def gather_lines(
         and not (line.section is SummarySection.BLOCKED and is_resolved(line, actions))
     ]
     lines = [
-        *_weigh_goals([*goals, *iter_requests(items, reader)], is_current=not is_asked),
+        *_weigh_goals([*goals, *iter_requests(items, reader)]),
         *(_move_to_turn(line, material.prefix) for line in merge_lines([*old, *new])),
         *_iter_turn_requests(items, material.prefix, reader),
     ]
     return sorted(lines, key=lambda line: (-line.weight, -line.newest))
 
 
-def _weigh_goals(lines: Sequence[SummaryLine], *, is_current: bool) -> Iterator[SummaryLine]:
-    """Yield requests with weights; the first and the latest weigh most.
-
-    `is_current` says that the latest is what the agent works on.
-    """
+def _weigh_goals(lines: Sequence[SummaryLine]) -> Iterator[SummaryLine]:
+    """Yield the latest request as the goal, and earlier ones; the first and last weigh most."""
     # An earlier summary may quote one message twice; keep the longer quote.
     longest: dict[Ranges | str, SummaryLine] = {}
     for line in lines:
@@ -102,12 +97,12 @@ def _weigh_goals(lines: Sequence[SummaryLine], *, is_current: bool) -> Iterator[
     requests = sorted(merge_lines(longest.values()), key=lambda line: line.newest)
     telling = [line for line in requests if line.weight > LOW_WEIGHT] or requests
     for number, request in enumerate(requests):
-        is_goal = is_current and request is telling[-1]
-        section = SummarySection.GOAL if is_goal else SummarySection.EARLIER_REQUESTS
+        is_latest = request is telling[-1]
+        section = SummarySection.GOAL if is_latest else SummarySection.EARLIER_REQUESTS
         line = replace(request, section=section)
         if request is telling[0]:
             yield replace(line, weight=1.0)
-        elif request is telling[-1]:
+        elif is_latest:
             yield replace(line, weight=0.95)
         elif line.weight > LOW_WEIGHT:
             yield replace(line, weight=0.4 + 0.4 * number / len(requests))
@@ -198,10 +193,10 @@ def _iter_repository(items: Sequence[WindowItem], reader: BlockReader) -> Iterat
 
 def _read_purpose(block: AnyBlock, reader: BlockReader) -> str:
     """Return the last sentence of a text without its lead-in; empty if it is long."""
-    last = [*reader.read(block).sentences[-1:]]
-    if not last or not last[0].sentence or not INTENT_PATTERN.match(last[0].sentence.text):
+    lines = reader.read(block).sentences
+    if not lines or not INTENT_PATTERN.match(lines[-1].text):
         return ""
-    said = last[0].text.rstrip(":.")
+    said = LEAD_IN_PATTERN.sub("", lines[-1].text).rstrip(":.")
     return said if said.count(" ") > 1 and len(said) <= _MAX_PURPOSE_CHARS else ""
 
 

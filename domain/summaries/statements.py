@@ -11,7 +11,7 @@ from ..fidelity.generic_keys import GENERIC_PAIRS
 from ..fidelity.words import WordPair, WordReader
 from ..shell_edits import is_script, read_patch, read_script_texts, read_shell_command
 from .clean_text import DECORATION_PATTERN, NUMBERING_PATTERN, make_printable, tidy_line
-from .prose import INTENT_PATTERN, LEAD_IN_PATTERN, Sentence, iter_sentences
+from .prose import INTENT_PATTERN, Sentence, iter_sentences
 from .user_message import parse_user_message
 
 _BlockT = TypeVar("_BlockT", bound=AnyBlock)
@@ -32,7 +32,7 @@ _REMARK = re.compile(
 )
 _MIN_REMARK_CHARS = 90
 """A shorter remark, such as `Good, now I have the picture`, says nothing."""
-_MIN_INTENT_CHARS = 50
+_MIN_INTENT_CHARS = 60
 """A shorter announcement, such as `Let me look at it`, says nothing once it is done."""
 _TERM = re.compile(r"[^\W\d_]{2,}")
 _MIN_TERMS = 3
@@ -233,12 +233,10 @@ def _iter_sentences(block: AnyBlock) -> Iterator[tuple[str, Sentence]]:
         text = message.said if message.is_request else ""
     for sentence in iter_sentences(make_printable(text)):
         line = tidy_line(sentence.text)
-        if not is_user:
-            if len(line) < _MIN_REMARK_CHARS and _REMARK.match(line):
-                continue
-            if INTENT_PATTERN.match(line):
-                line = LEAD_IN_PATTERN.sub("", line).rstrip(":")
-                if len(line) < _MIN_INTENT_CHARS:
-                    continue
+        if not is_user and (
+            (len(line) < _MIN_INTENT_CHARS and INTENT_PATTERN.match(line))
+            or (len(line) < _MIN_REMARK_CHARS and _REMARK.match(line))
+        ):
+            continue
         if _MIN_SENTENCE_CHARS <= len(line) <= 2 * MAX_STATEMENT_CHARS:
             yield line, sentence

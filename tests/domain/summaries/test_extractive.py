@@ -6,13 +6,13 @@ from itertools import product
 
 from extractive_talk import Talk, filler
 
-from cutbank import Block, BlockKind, ExtractiveSummarizer, WindowItem
+from cutbank import Block, BlockKind, ExtractiveSummarizer
 from cutbank.domain.summaries.findings import iter_rules
 from cutbank.domain.summaries.needs import list_likely_facts
 from cutbank.domain.summaries.statements import BlockReader
 
 
-def test_the_request_that_is_current_stands_apart_from_earlier_ones() -> None:
+def test_the_latest_request_stands_apart_from_earlier_ones() -> None:
     talk = Talk().say("Write a parser for dates.", filler(), "Make it accept 24:00 too.", filler())
     # A rule inside a quote is not repeated as a constraint.
     ruled = Talk().say("Write the docs, but never use emoji. " + "Thanks. " * 60, filler())
@@ -25,16 +25,6 @@ def test_the_request_that_is_current_stands_apart_from_earlier_ones() -> None:
         '- User: "Write a parser for dates." (#1)',
     ]
     assert list(ruled.summary().sections) == ["Goal"]
-
-
-def test_no_request_is_current_if_the_view_still_shows_a_newer_one() -> None:
-    asked = Talk().say("Write a parser for dates.", filler())
-    for newer, heading in (("Make it accept 24:00 too.", "### Earlier Requests\n"), ("Go on", "")):
-        kept = (WindowItem(3, Block.user(newer), 2, 9),)
-
-        goal = replace(asked).summary(kept_items=kept).sections["Goal"]
-
-        assert goal == f'{heading}- User: "Write a parser for dates." (#1)'
 
 
 def test_what_a_program_put_into_a_message_is_not_the_users() -> None:

@@ -57,13 +57,11 @@ def test_the_title_that_a_model_puts_before_a_thought_is_no_part_of_its_sentence
     assert [one.text for one in BlockReader().read(defined).sentences] == [defined.text]
 
 
-def test_an_announcement_is_quoted_without_its_lead_in_if_it_says_what_for() -> None:
+def test_an_announcement_is_quoted_whole_if_it_says_what_for() -> None:
     long = "Let me check whether load_rows of src/delta.py reads the rows twice."
     block = Block.assistant(f"{long} Let me look at src/mouth.py.")
 
-    assert [one.text for one in BlockReader().read(block).sentences] == [
-        "check whether load_rows of src/delta.py reads the rows twice."
-    ]
+    assert [one.text for one in BlockReader().read(block).sentences] == [long]
 
 
 def test_what_the_view_still_shows_is_not_said_again() -> None:
