@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple, Self
 from uuid import NAMESPACE_URL, UUID, uuid5
 
-from ..domain import compaction_events as events
+from . import compaction_events as events
 from .errors import InvalidSettingError, LeaseLostError, NotFoundError, StalePlanError
 from .event import Aggregate, Clock, Event
 

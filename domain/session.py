@@ -8,7 +8,7 @@ from uuid import NAMESPACE_URL, UUID, uuid5
 
 from pydantic import JsonValue
 
-from ..domain import session_events as events
+from . import session_events as events
 from .blocks import ASSISTANT_KINDS, PROMPT_KINDS, AnyBlock, ToolCall, ToolResult
 from .errors import (
     DuplicateToolCallError,

@@ -62,7 +62,7 @@ from cutbank import (
     run_async,
 )
 
-from .item_append import FrameworkAdapter, append_items
+from .framework_adapter import FrameworkAdapter, append_items
 
 _PROVIDER = "agent-framework"
 """Whose items the messages are, and the format that recorded calls name."""

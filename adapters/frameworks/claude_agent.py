@@ -47,7 +47,7 @@ from cutbank import (
     run_async,
 )
 
-from .item_append import FrameworkAdapter, append_items, repeat_overtaken
+from .framework_adapter import FrameworkAdapter, append_items, repeat_overtaken
 
 PROVIDER_NAME = "claude-code"
 SUMMARY_RECORD = "claude-agent/summary"

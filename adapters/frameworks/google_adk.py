@@ -52,6 +52,7 @@ from cutbank import (
     run_async,
 )
 
+from .framework_adapter import append_items
 from .google_adk_events import (
     ADK_PROVIDER,
     read_event,
@@ -60,7 +61,6 @@ from .google_adk_events import (
     select_contents,
 )
 from .google_adk_sessions import CutbankSessionService
-from .item_append import append_items
 
 _HANDLES = re.compile(r" \(#[^()]*\)")
 """What a summary says of positions, which are of no use outside of their session."""

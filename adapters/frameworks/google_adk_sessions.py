@@ -21,8 +21,8 @@ from pydantic_core import to_jsonable_python
 import cutbank
 from cutbank import NotFoundError, Ranges, SessionStore, StoredSession, run_async
 
+from .framework_adapter import append_items, repeat_overtaken
 from .google_adk_events import read_event
-from .item_append import append_items, repeat_overtaken
 
 _APPS = "adk"
 """The namespace of what the users of an app share; those of an app's sessions are `adk/APP`."""

@@ -54,7 +54,7 @@ from cutbank import (
     run_async,
 )
 
-from .item_append import FrameworkAdapter
+from .framework_adapter import FrameworkAdapter
 
 _PROVIDER = "langchain"
 """Whose items the messages are, and the format that recorded calls name."""

@@ -58,7 +58,7 @@ from cutbank import (
     run_async,
 )
 
-from .item_append import FrameworkAdapter, append_items
+from .framework_adapter import FrameworkAdapter, append_items
 
 PROVIDER = "openai-responses"
 RENDERER = "openai-agents"

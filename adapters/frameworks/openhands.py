@@ -62,7 +62,7 @@ from cutbank import (
     run_async,
 )
 
-from .item_append import ItemMirror
+from .framework_adapter import ItemMirror
 
 _PROVIDER = "openhands"
 """Whose items the events are, and the format that recorded calls name."""

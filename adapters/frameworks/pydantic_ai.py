@@ -67,7 +67,7 @@ from cutbank import (
     run_async,
 )
 
-from .item_append import FrameworkAdapter, ItemMirror
+from .framework_adapter import FrameworkAdapter, ItemMirror
 
 _PROVIDER = "pydantic-ai"
 """Whose items the messages are, and the format that recorded calls name."""

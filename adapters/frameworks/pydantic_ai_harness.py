@@ -35,7 +35,7 @@ from cutbank import (
     run_async,
 )
 
-from .item_append import ItemMirror
+from .framework_adapter import ItemMirror
 from .pydantic_ai import load_messages, mirror_messages
 
 _RUN = TypeAdapter(RunRecord)

@@ -53,7 +53,7 @@ from cutbank import (
     register_renderer,
 )
 
-from .item_append import ItemMirror, append_items
+from .framework_adapter import ItemMirror, append_items
 
 if TYPE_CHECKING:
     from strands.agent.agent import Agent

@@ -127,16 +127,6 @@ def list_attempts(call: ToolCall, root: str) -> tuple[Action, ...]:
     return (Action(kind, f"called {shown}", shown, (shown,)),)
 
 
-def name_files(call: ToolCall, root: str) -> str:
-    """Return the last file that a call reads or names, as code; empty if it names none."""
-    command = VIEWING_PATTERN.sub("", read_shell_command(read_arguments(call)).rstrip())
-    named = find_touched_files(call).paths or (
-        *_PATH.findall(command),
-        *_LAST_FILE.findall(command),
-    )
-    return mark_code(_shorten_path(named[-1].removeprefix(root))) if named else ""
-
-
 def name_source(call: ToolCall, root: str, room: int) -> str:
     """Return what a call read or ran, in at most `room` characters; empty if it only plans."""
     attempts = list_attempts(call, root)

@@ -100,7 +100,7 @@ class _Candidate(NamedTuple):
     """The worth of the words that it shares with the user's instructions."""
 
 
-def choose_statements(
+def add_statements(
     material: Material,
     earlier: Sequence[SummaryLine],
     page: SummaryPage,

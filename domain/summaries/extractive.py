@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from ..ranges import Ranges
 from ..token_estimate import CHARS_PER_TOKEN, estimate_text
-from .choice import choose_statements
+from .choice import add_statements
 from .clean_text import add_handles, list_cited_runs
 from .earlier_summary import read_earlier_lines, split_foreign_summary
 from .findings import gather_lines
@@ -121,7 +121,7 @@ def _write_page(
     page.add_shares(lines, _compute_shares(material))
     named = (*material.digest.modified_files, *material.digest.read_files)
     root = find_root(material.removed_items, named)
-    choose_statements(material, earlier, page, reader, root)
+    add_statements(material, earlier, page, reader, root)
     page.add_shares(lines, dict.fromkeys(SummarySection, 1.0))
     page.set_earlier(parts)
     return Draft(page.text, page.sections, page.cites)

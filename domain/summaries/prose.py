@@ -80,20 +80,20 @@ _CUE_OF = {word: cue for cue, words in _CUES.items() for word in words} | {
 }
 _BEGIN_PAIRS = frozenset(word.partition(" ")[0] for word in {*_CUE_OF, *_CONSTRAINT} if " " in word)
 _CUE_WORD = re.compile(r"[\w'-]+|[✅✓✔]")
+_OPENING = r"""(?:(?:ok(?:ay)?|now|next|good|great|perfect|first|then|so|and|alright|right|also|but
+    |however|actually|hmm|wait|finally)\b[,.!:]?\s+)*"""
+"""Words before what a sentence says."""
 INTENT_PATTERN = re.compile(
-    r"""(?:(?:ok(?:ay)?|now|next|good|great|perfect|first|then|so|and|alright|right|also|but|however
-    |actually|hmm|wait|finally)\b[,.!:]?\s+)*
-    (?:let.s|let\ me|i.ll|i\ will|i.m\ (?:now|going\ to|\w+ing)
+    rf"""{_OPENING}(?:let.s|let\ me|i.ll|i\ will|i.m\ (?:now|going\ to|\w+ing)
     |i\ am\ going\ to|i\ need\ to|i\ should
     |we\ need\ to|i\ can\ now|time\ to|going\ to|ich\ werde|lass\ mich|je\ vais|voy\ a)\b""",
     re.IGNORECASE | re.VERBOSE,
 )
 LEAD_IN_PATTERN = re.compile(
-    r"\A(?:(?:ok(?:ay)?|now|next|good|great|perfect|first|then|so|and|alright|right|also|but|however"
-    r"|actually|hmm|wait|finally)\b[,.!:]?\s+)*"
-    r"(?:let.s|let me|i.ll|i will|i need to|we need to)\s+",
-    re.IGNORECASE,
+    rf"\A{_OPENING}(?:let.s|let\ me|i.ll|i\ will|i\ need\ to|we\ need\ to)\s+",
+    re.IGNORECASE | re.VERBOSE,
 )
+"""What can be cut off at the beginning of an announcement."""
 _COMES_NEXT = re.compile(r"\b(?:next|to-?do|remaining|pending|follow-?up|open)\b", re.IGNORECASE)
 _LONG_WORD = re.compile(r"\w{4,}")
 _STEM_CHARS = 6

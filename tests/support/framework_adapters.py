@@ -211,9 +211,9 @@ class PydanticConversation:
     key: str
 
     async def add(self, items: Sequence[Any]) -> None:
-        from cutbank.frameworks import item_append, pydantic_ai  # noqa: PLC0415 - not everywhere
+        from cutbank.frameworks import framework_adapter, pydantic_ai  # noqa: PLC0415 - not everywhere
 
-        mirror = item_append.ItemMirror(self.store)
+        mirror = framework_adapter.ItemMirror(self.store)
         messages = pydantic_ai.load_messages([*await self.read(), *items])
         session = self.store.session(self.key)
         await cutbank.run_async(pydantic_ai.mirror_messages, mirror, session, messages)

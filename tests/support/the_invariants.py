@@ -597,7 +597,7 @@ class TheInvariants(RuleBasedStateMachine):
     ) -> None:
         """A prepared boundary is served or dropped, and the blocks behind it stay in view.
 
-        That holds even if somebody appends just before the loop serves it.
+        That holds even if another writer appends just before the loop prepares its view.
         """
         model = self.models[key]
         self.turns_pass(key, words, 100, 3)

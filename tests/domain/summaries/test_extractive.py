@@ -367,6 +367,14 @@ def test_what_the_agent_said_last_is_quoted_before_what_it_said_earlier() -> Non
     assert sum(f"{name}river" in text for name in names) < len(names)
 
 
+def test_a_lead_in_is_cut_off_at_the_beginning_alone() -> None:
+    said = "Now let me read the parser, and if it is wrong, then I'll mend the tokenizer."
+
+    text = Talk().say("Go on.", filler(), Block.assistant(said)).summary().text
+
+    assert "- read the parser, and if it is wrong, then I'll mend the tokenizer (#3)" in text
+
+
 def test_definitions_are_quoted_before_imports() -> None:
     names = ["".join(name) for name in product("abcde", repeat=2)]
     lines = [f"import {{ readDate_{name} }} from whole calendar days" for name in names]

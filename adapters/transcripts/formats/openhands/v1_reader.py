@@ -42,7 +42,7 @@ _STATE_FILE_NAMES = ("base_state.json", "meta.json")
 _EVENT_NAME = re.compile(r"event-(\d{5,18})-([0-9a-fA-F-]{8,})\.json")
 """The file name of an event: its number, and its id."""
 _NO_PARENT = "__root__"
-"""The parent of an event that begins anew."""
+"""The `parent_id` of an event that follows no other."""
 _STATE_EVENT_TYPE = "ConversationStateUpdateEvent"
 """Events that no other one follows."""
 _SKIPPED_EVENT_TYPES = frozenset(

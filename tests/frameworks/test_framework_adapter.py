@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import cutbank
 from cutbank import Block, Item
-from cutbank.frameworks.item_append import FrameworkAdapter, ItemMirror
+from cutbank.frameworks.framework_adapter import FrameworkAdapter, ItemMirror
 
 
 def mirror(mirrored: ItemMirror, items: list[Any], session: str = "s") -> list[Any]:
